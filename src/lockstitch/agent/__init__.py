@@ -1,0 +1,1 @@
+"""The loop: a pure state machine and the driver that performs its effects."""

@@ -1,0 +1,1 @@
+"""Pure functions and folds over a history: assembling, projecting, recovering, compacting."""

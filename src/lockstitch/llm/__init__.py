@@ -1,0 +1,1 @@
+"""The model runtime: one request, one stream of chunks, one terminal finish."""

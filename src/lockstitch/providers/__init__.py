@@ -1,0 +1,1 @@
+"""Protocols and profiles: pure translation between a provider's format and ours."""

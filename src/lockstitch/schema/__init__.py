@@ -1,0 +1,1 @@
+"""Frozen values shared by every layer. This package imports nothing of Lockstitch but itself."""

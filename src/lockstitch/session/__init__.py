@@ -1,0 +1,1 @@
+"""Durable sessions: the gate, the closers and the stores."""

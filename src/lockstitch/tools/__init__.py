@@ -1,0 +1,1 @@
+"""Tools: typed functions, their schemas, the registry, and the built-in ones."""
