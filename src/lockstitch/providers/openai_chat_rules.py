@@ -1,0 +1,357 @@
+"""The rules of ``openai-chat`` requests: what a provider of this protocol refuses, checked before it is sent.
+
+Written from the providers' documents and error wordings, over the plain wire form, and sharing no code with the
+projection or the encoder: two independent readings of the same protocol have to agree. Each rule quotes the
+wording it prevents. A fold: ``extend`` takes further messages of a request whose earlier ones were checked.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ..schema.notes import Violation
+from ..schema.profiles import Profile
+
+RULES: Final[Mapping[str, str]] = {
+    "messages_empty": "[] is too short - 'messages' (at least one message is required)",
+    "message_shape": "Invalid type for 'messages[0]': expected an object",
+    "role_unknown": "Invalid value: 'X'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool'",
+    "tool_without_call": (
+        "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'"
+    ),
+    "call_unanswered": (
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+        "'tool_call_id'. The following tool_call_ids did not have response messages"
+    ),
+    "result_duplicate": "Duplicate value for 'tool_call_id' in messages",
+    "call_id_duplicate": "tool call id is duplicated",
+    "call_id_invalid": "Invalid 'messages[1].tool_calls[0].id': string too long / must be a-z, A-Z, 0-9",
+    "call_name_invalid": "Invalid 'messages[1].tool_calls[0].function.name': string does not match pattern",
+    "call_arguments_invalid": "tool_calls[].function.arguments must be a JSON object string, got invalid JSON",
+    "call_shape": "Missing required parameter: 'messages[1].tool_calls[0].type'",
+    "calls_empty": "Invalid 'messages[1].tool_calls': empty array. Expected an array with minimum length 1",
+    "calls_misplaced": "Additional properties are not allowed ('tool_calls' was unexpected)",
+    "content_shape": "Invalid value for 'content': expected a string, got null",
+    "content_empty": "message at position 1 with role 'user' must not be empty",
+    "assistant_empty": "Invalid assistant message: content or tool_calls must be set",
+    "part_unknown": "Invalid value: 'X'. Supported values are: 'text', 'image_url', ...",
+    "image_unsupported": "unknown variant `image_url`, expected `text`",
+    "image_too_large": "image exceeds 5 MB maximum",
+    "images_too_many": "Too many images in request",
+    "role_order": "conversation roles must alternate user/assistant/user/assistant/...",
+    "system_not_first": "System message must be at the beginning",
+    "assistant_last": (
+        "This model does not support assistant message prefill. The conversation must end with a user message"
+    ),
+    "no_prompt": "at least one user message is required",
+    "nul_character": "unsupported Unicode escape sequence: \\u0000 cannot be converted to text",
+    "surrogate": "The request body is not valid JSON: no low surrogate in string",
+    "reasoning_missing": (
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1"
+    ),
+    "tool_name_invalid": "Invalid 'tools[0].function.name': string does not match pattern '^[a-zA-Z0-9_-]+$'",
+    "tool_name_duplicate": "Tool names must be unique",
+    "tool_schema_invalid": "Invalid schema for function 'X': schema must be a JSON Schema of 'type: \"object\"'",
+    "tool_choice_without_tools": "'tool_choice' is only allowed when 'tools' are specified",
+}
+"""Each rule's name and the provider's wording that it prevents."""
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
+_PARTS: Final[Mapping[str, frozenset[str]]] = {
+    "system": frozenset({"text"}),
+    "developer": frozenset({"text"}),
+    "tool": frozenset({"text"}),
+    "assistant": frozenset({"text", "refusal"}),
+    "user": frozenset({"text", "image_url", "input_audio", "file", "video_url"}),
+}
+
+
+def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
+    """Every rule the request breaks, in order of place. An empty list: it may be sent."""
+    messages = body.get("messages")
+    if not isinstance(messages, list | tuple):
+        return [Violation("messages_empty", "messages", "messages is missing or not an array")]
+    rules = ChatRules(profile, thinking=_thinking(body))
+    rules.extend(messages)
+    return [*rules.found, *rules.at_end(), *_tools(body)]
+
+
+class ChatRules:
+    """A resumable check of one request's messages: ``extend`` as often as there are more, ``at_end`` to close.
+
+    ``found`` holds what is wrong whatever follows; ``at_end()`` what is wrong if nothing follows. It may be
+    called at any time and changes nothing.
+    """
+
+    def __init__(self, profile: Profile, *, thinking: bool = False) -> None:
+        self.found: list[Violation] = []
+        self._profile = profile
+        self._thinking = thinking
+        self._id = re.compile(f"(?:{profile.id_pattern})+")
+        self._count = 0
+        self._images = 0
+        self._last_role = ""
+        self._prompts = 0
+        self._ids: set[str] = set()
+        self._open: dict[str, str] = {}
+        self._answered: set[str] = set()
+
+    def extend(self, messages: Iterable[object]) -> None:
+        for message in messages:
+            where = f"messages[{self._count}]"
+            self._count += 1
+            if not isinstance(message, Mapping):
+                self._add("message_shape", where, f"a {type(message).__name__}, not an object")
+                continue
+            self._message(message, where)
+
+    def at_end(self) -> list[Violation]:
+        last: list[Violation] = []
+        place = f"messages[{self._count - 1}]"
+        if self._count == 0:
+            return [Violation("messages_empty", "messages", "there is no message")]
+        if self._open:
+            last.append(_unanswered(self._open, place))
+        if self._prompts == 0:
+            last.append(Violation("no_prompt", "messages", "no user or tool message"))
+        if self._last_role == "assistant" and not self._open and not self._profile.prefill:
+            last.append(Violation("assistant_last", place, f"{self._profile.name} takes no prefill"))
+        return last
+
+    def _message(self, message: Mapping[str, Any], where: str) -> None:
+        role = message.get("role")
+        if role not in _ROLES:
+            self._add("role_unknown", where, f"role is {role!r}")
+            return
+        if role != "tool" and self._open:
+            self.found.append(_unanswered(self._open, where))
+            self._open = {}
+        self._order(role, where)
+        self._content(message, role, where)
+        if role == "assistant":
+            self._assistant(message, where)
+        elif role == "tool":
+            self._result(message, where)
+        elif message.get("tool_calls"):
+            self._add("calls_misplaced", where, f"tool_calls in a {role} message")
+        if role in ("user", "tool"):
+            self._prompts += 1
+        self._last_role = role
+
+    def _order(self, role: str, where: str) -> None:
+        if not self._profile.strict_alternation:
+            return
+        if role in ("system", "developer"):
+            if self._last_role not in ("", "system", "developer"):
+                self._add("system_not_first", where, f"a {role} message behind the conversation's start")
+        elif role == "assistant" and self._last_role in ("", "system", "developer"):
+            self._add("role_order", where, "the conversation starts with an assistant message")
+        elif role == self._last_role and role != "tool":
+            self._add("role_order", where, f"two {role} messages in a row")
+
+    def _content(self, message: Mapping[str, Any], role: str, where: str) -> None:
+        content = message.get("content")
+        if isinstance(content, str):
+            self._text(content, f"{where}.content")
+            if not content.strip() and role != "assistant":
+                self._add("content_empty", where, f"blank content in a {role} message")
+        elif isinstance(content, list | tuple):
+            self._parts(content, role, where)
+        elif content is not None or role != "assistant":
+            self._add("content_shape", where, f"content is {type(content).__name__}")
+
+    def _parts(self, parts: Iterable[object], role: str, where: str) -> None:
+        count = 0
+        for count, part in enumerate(parts, 1):
+            place = f"{where}.content[{count - 1}]"
+            kind = part.get("type") if isinstance(part, Mapping) else None
+            if not isinstance(part, Mapping) or kind not in _PARTS[role]:
+                self._add(_part_rule(kind, role), place, f"part {kind!r} in a {role} message")
+            elif kind == "text":
+                self._text_part(part.get("text"), place)
+            elif kind == "image_url":
+                self._image(part, place)
+        if count == 0 and role != "assistant":
+            self._add("content_empty", where, "content is an empty list")
+
+    def _text_part(self, text: object, where: str) -> None:
+        if not isinstance(text, str):
+            self._add("content_shape", where, "text is not a string")
+            return
+        self._text(text, where)
+        if not text.strip():
+            self._add("content_empty", where, "a blank text part")
+
+    def _text(self, text: str, where: str) -> None:
+        if "\x00" in text:
+            self._add("nul_character", where, "a NUL character")
+        if not text.isascii() and _SURROGATE.search(text):
+            self._add("surrogate", where, "half of a surrogate pair")
+
+    def _image(self, part: Mapping[str, Any], where: str) -> None:
+        if not self._profile.vision:
+            self._add("image_unsupported", where, f"{self._profile.name} takes no images")
+            return
+        self._images += 1
+        if self._profile.images_max is not None and self._images > self._profile.images_max:
+            self._add("images_too_many", where, f"more than {self._profile.images_max} images")
+        image = part.get("image_url")
+        url = image.get("url") if isinstance(image, Mapping) else image
+        if not isinstance(url, str) or not url:
+            self._add("content_shape", where, "image_url has no url")
+            return
+        limit = self._profile.image_max_base64
+        if limit is not None and url.startswith("data:"):
+            size = len(url) - url.find(",") - 1
+            if size > limit:
+                self._add("image_too_large", where, f"{size} characters of base64, at most {limit}")
+
+    def _assistant(self, message: Mapping[str, Any], where: str) -> None:
+        calls = message.get("tool_calls")
+        if calls is not None and not isinstance(calls, list | tuple):
+            self._add("call_shape", where, "tool_calls is not an array")
+            calls = ()
+        if calls is not None and not calls:
+            self._add("calls_empty", where, "tool_calls is an empty array")
+        if not calls and _blank(message.get("content")):
+            self._add("assistant_empty", where, "neither text nor calls")
+        self._answered = set()
+        for position, call in enumerate(calls or ()):
+            self._call(call, f"{where}.tool_calls[{position}]")
+        field = self._profile.reasoning_field
+        reasoning = message.get(field)
+        if isinstance(reasoning, str):
+            self._text(reasoning, f"{where}.{field}")
+        placeholder = self._profile.reasoning_placeholder
+        if calls and self._thinking and placeholder is not None and (reasoning or placeholder) != reasoning:
+            self._add("reasoning_missing", where, f"thinking is on and {field} is missing beside tool calls")
+
+    def _call(self, call: object, where: str) -> None:
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if not isinstance(call, Mapping) or not isinstance(function, Mapping):
+            self._add("call_shape", where, "not an object with a function")
+            return
+        if call.get("type") != "function":
+            self._add("call_shape", where, "type is not 'function'")
+        self._call_id(call.get("id"), where)
+        name = function.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            self._add("call_name_invalid", where, f"name is {name!r}")
+        problem = _arguments_problem(function.get("arguments"))
+        if problem:
+            self._add("call_arguments_invalid", where, problem)
+
+    def _call_id(self, call_id: object, where: str) -> None:
+        if not isinstance(call_id, str) or not call_id:
+            self._add("call_id_invalid", where, "the id is missing or empty")
+            return
+        profile = self._profile
+        if len(call_id) > profile.id_max:
+            self._add("call_id_invalid", where, f"{len(call_id)} characters, at most {profile.id_max}")
+        elif profile.id_exact is not None and len(call_id) != profile.id_exact:
+            self._add("call_id_invalid", where, f"{len(call_id)} characters, must be {profile.id_exact}")
+        elif not self._id.fullmatch(call_id):
+            self._add("call_id_invalid", where, f"{call_id!r} has characters outside {profile.id_pattern}")
+        if call_id in self._ids:
+            self._add("call_id_duplicate", where, f"{call_id!r} was used before")
+        self._ids.add(call_id)
+        self._open[call_id] = where
+
+    def _result(self, message: Mapping[str, Any], where: str) -> None:
+        call_id = message.get("tool_call_id")
+        if isinstance(call_id, str) and call_id in self._open:
+            del self._open[call_id]
+            self._answered.add(call_id)
+        elif isinstance(call_id, str) and call_id in self._answered and self._last_role == "tool":
+            self._add("result_duplicate", where, f"{call_id!r} has its result already")
+        else:
+            self._add("tool_without_call", where, f"no call {call_id!r} in the assistant message before")
+
+    def _add(self, rule: str, where: str, detail: str) -> None:
+        self.found.append(Violation(rule, where, detail))
+
+
+def _unanswered(open_calls: Mapping[str, str], where: str) -> Violation:
+    return Violation("call_unanswered", where, "no result for " + ", ".join(map(repr, open_calls)))
+
+
+def _part_rule(kind: object, role: str) -> str:
+    return "image_unsupported" if kind == "image_url" and role != "user" else "part_unknown"
+
+
+def _blank(content: object) -> bool:
+    """Whether an assistant's content says nothing: the wordings count whitespace as nothing."""
+    if isinstance(content, str):
+        return not content.strip()
+    if isinstance(content, list | tuple):
+        return not any(isinstance(part, Mapping) and _says_something(part) for part in content)
+    return True
+
+
+def _says_something(part: Mapping[str, Any]) -> bool:
+    text = part.get("text") if part.get("type") == "text" else part.get("refusal")
+    return isinstance(text, str) and bool(text.strip())
+
+
+def _arguments_problem(arguments: object) -> str:
+    if not isinstance(arguments, str):
+        return f"arguments is {type(arguments).__name__}, not a string"
+    try:
+        value = json.loads(arguments, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        return f"not JSON: {str(error)[:80]}"
+    if not isinstance(value, dict):
+        return f"JSON of a {type(value).__name__}, not of an object"
+    if _has_surrogate(value) or _SURROGATE.search(arguments):
+        return "half of a surrogate pair"
+    return ""
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _has_surrogate(value: object) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _thinking(body: Mapping[str, Any]) -> bool:
+    """Whether the request switches thinking on by a field that the vendors document."""
+    thinking = body.get("thinking")
+    return isinstance(thinking, Mapping) and thinking.get("type") == "enabled"
+
+
+def _tools(body: Mapping[str, Any]) -> list[Violation]:
+    found: list[Violation] = []
+    tools = body.get("tools")
+    if not tools:
+        if body.get("tool_choice") not in (None, "none", "auto"):
+            found.append(Violation("tool_choice_without_tools", "tool_choice", "no tools are offered"))
+        return found
+    names: set[str] = set()
+    for position, tool in enumerate(tools if isinstance(tools, list | tuple) else ()):
+        where = f"tools[{position}]"
+        function = tool.get("function") if isinstance(tool, Mapping) else None
+        if not isinstance(function, Mapping):
+            continue  # A builtin of some vendor: not ours to judge.
+        name = function.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name.removeprefix("$")):
+            found.append(Violation("tool_name_invalid", where, f"name is {name!r}"))
+        elif name in names:
+            found.append(Violation("tool_name_duplicate", where, f"{name!r} is offered twice"))
+        names.add(str(name))
+        parameters = function.get("parameters")
+        if parameters is not None and (
+            not isinstance(parameters, Mapping) or parameters.get("type") != "object"
+        ):
+            found.append(
+                Violation("tool_schema_invalid", where, f"parameters of {name!r} is no object schema")
+            )
+    return found
