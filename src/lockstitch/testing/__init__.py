@@ -1,1 +1,1 @@
-"""Public testing aids: the mock gateway, a scripted model, a manual clock, conformance suites."""
+"""Public testing aids: a mock gateway that misbehaves on demand."""
