@@ -11,16 +11,16 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Self
 
 from ..schema.errors import CallerError
 from . import delivery, http1, reply, routes, script
 from .expectations import unmet
 from .journal import Journal
+from .refusal import RefusedError
 from .sender import ClientLeftError, Sender
+from .strict import CHECKERS, WORDINGS, Wording, worded
 
-Wording: TypeAlias = Literal["provider", "opaque", "bodyless", "server-error"]
-WORDINGS: Final = ("provider", "opaque", "bodyless", "server-error")
 HOST: Final = "127.0.0.1"
 START_S: Final = 10.0
 
@@ -49,6 +49,8 @@ class Gateway:
     ) -> None:
         if wording not in WORDINGS:
             raise GatewayError(f'unknown wording "{wording}"; known: {", ".join(WORDINGS)}')
+        if strict is not None and strict not in CHECKERS:
+            raise GatewayError(f'no strict rules for "{strict}"; known: {", ".join(CHECKERS)}')
         self._script = script.load(source)
         self._strict = strict
         self._wording = wording
@@ -161,6 +163,9 @@ class Gateway:
         if not isinstance(body, Mapping):
             error = {"message": "We could not parse the JSON body of your request."}
             return await self._refuse(request, entry, sender, 400, protocol.error(error, 400))
+        if self._strict == protocol.dialect and (refusal := CHECKERS[self._strict](body, path)) is not None:
+            entry["refused"] = {"rule": refusal.rule, "message": refusal.message}
+            return await self._refuse_as(refusal, protocol, request, entry, sender)
         asked = routes.asked(protocol, path, body)
         position, answer = self._take()
         entry["answer"] = position
@@ -182,6 +187,23 @@ class Gateway:
         entry["status"] = status
         entry["note"] = value["error"]["message"]
         return await sender.send_document(request, status, value)
+
+    async def _refuse_as(
+        self,
+        refusal: RefusedError,
+        protocol: routes.Protocol,
+        request: http1.HttpRequest,
+        entry: dict[str, Any],
+        sender: Sender,
+    ) -> bool:
+        said = worded(refusal, self._wording)
+        if said.error is not None:
+            return await self._refuse(
+                request, entry, sender, said.status, protocol.error(said.error, said.status)
+            )
+        entry["status"] = said.status
+        empty = delivery.Body([], delivery.JSON, streamed=False)
+        return await sender.send(request, said.status, empty, script.Answer())
 
     def _take(self) -> tuple[int | None, script.Answer | None]:
         """The next answer and its position in the script (None: it is ``then``)."""
