@@ -1,0 +1,127 @@
+"""Clients that read one chat stream each, one function a library; see worker.py for how they are driven.
+
+An order is `{"base_url": ...}`. Every client goes on to the end of the stream and returns how many things its
+library yielded.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import worker
+
+PROMPT = "Go."
+KEY = "bench"
+
+
+def floor() -> worker.Contender:
+    """What any Python client must pay: aiohttp's bytes, a split, a typed decode. Nothing is assembled."""
+    import aiohttp
+    import msgspec
+
+    class Function(msgspec.Struct):
+        name: str | None = None
+        arguments: str | None = None
+
+    class Call(msgspec.Struct):
+        index: int = 0
+        id: str | None = None
+        function: Function | None = None
+
+    class Delta(msgspec.Struct):
+        content: str | None = None
+        tool_calls: list[Call] | None = None
+
+    class Choice(msgspec.Struct):
+        delta: Delta
+        finish_reason: str | None = None
+
+    class Completion(msgspec.Struct):
+        choices: list[Choice]
+
+    decode = msgspec.json.Decoder(Completion).decode
+
+    async def read(order: Mapping[str, Any]) -> int:
+        seen, rest = 0, b""
+        url, body = order["base_url"] + "/chat/completions", {"model": "m"}
+        async with aiohttp.ClientSession() as session, session.post(url, json=body) as response:
+            async for data in response.content.iter_any():
+                *frames, rest = (rest + data).split(b"\n\n")
+                for frame in frames:
+                    if frame != b"data: [DONE]":
+                        decode(frame[6:])
+                    seen += 1
+        return seen
+
+    return read
+
+
+def openai() -> worker.Contender:
+    from openai import AsyncOpenAI
+
+    async def read(order: Mapping[str, Any]) -> int:
+        client = AsyncOpenAI(base_url=order["base_url"], api_key=KEY)
+        seen = 0
+        stream = await client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": PROMPT}], stream=True
+        )
+        async for _ in stream:
+            seen += 1
+        return seen
+
+    return read
+
+
+def pydantic_ai() -> worker.Contender:
+    from pydantic_ai import ModelRequest
+    from pydantic_ai.direct import model_request_stream
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    async def read(order: Mapping[str, Any]) -> int:
+        model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=order["base_url"], api_key=KEY))
+        seen = 0
+        async with model_request_stream(model, [ModelRequest.user_text_prompt(PROMPT)]) as stream:
+            async for _ in stream:
+                seen += 1
+            stream.get()
+        return seen
+
+    return read
+
+
+def litellm() -> worker.Contender:
+    import litellm as library
+
+    library.suppress_debug_info = True
+
+    async def read(order: Mapping[str, Any]) -> int:
+        seen = 0
+        messages = [{"role": "user", "content": PROMPT}]
+        stream = await library.acompletion(
+            model="openai/m", api_base=order["base_url"], api_key=KEY, messages=messages, stream=True
+        )
+        async for _ in stream:
+            seen += 1
+        return seen
+
+    return read
+
+
+def langchain() -> worker.Contender:
+    from langchain_openai import ChatOpenAI
+
+    async def read(order: Mapping[str, Any]) -> int:
+        seen = 0
+        async for _ in ChatOpenAI(model="m", base_url=order["base_url"], api_key=KEY).astream(PROMPT):
+            seen += 1
+        return seen
+
+    return read
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import asks a server for prices
+    os.environ["LANGSMITH_TRACING"] = "false"
+    named = {"floor": floor, "openai": openai, "pydantic-ai": pydantic_ai}
+    worker.main({**named, "litellm": litellm, "langchain-openai": langchain})

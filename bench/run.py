@@ -1,0 +1,53 @@
+"""`./dev bench [NAME...]`: measures Lockstitch beside its peers and prints the ratios.
+
+Without names everything runs, which takes about twenty minutes; `--quick` leaves out the slowest peers and
+shortens the loop. `--write` puts what was measured into bench/RESULTS.md. Peers are installed into
+.venv-bench on first use. Exits with 1 if a goal was missed.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+
+import imports
+import loop
+import report
+import stream
+from environment import BENCH
+
+Benchmark = Callable[[int, bool], report.Report]
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "imports": imports.run,
+    "stream": stream.run,
+    "loop": loop.run,
+}
+DEFAULT_ROUNDS: Mapping[str, int] = {"imports": 7, "stream": 5, "loop": 3}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev bench", description=str(__doc__).partition("\n")[2])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="without the slowest peers, with a shorter loop")
+    parser.add_argument("--rounds", type=int, help="measured rounds of each benchmark")
+    parser.add_argument("--write", action="store_true", help="update bench/RESULTS.md")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(BENCHMARKS):
+        parser.error(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
+    if options.rounds is not None and options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+
+    print(report.machine())
+    missed = 0
+    for name in options.names or BENCHMARKS:
+        print(f"bench: {name}", file=sys.stderr)
+        found = BENCHMARKS[name](options.rounds or DEFAULT_ROUNDS[name], not options.quick)
+        print("\n" + report.text(found), flush=True)
+        missed += sum(not goal.reached for goal in found.goals)
+        if options.write:
+            report.merge(BENCH / "RESULTS.md", {found.title: report.markdown(found)})
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
