@@ -247,6 +247,8 @@ class SessionRepaired(_Body, frozen=True):
     torn_bytes: int = 0
     set_aside: int = 0
     """Records that could not be decoded."""
+    missing: int = 0
+    """Places where the numbering has a gap with nothing in it."""
     defects: int = 0
     closed_calls: int = 0
     closed_attempts: int = 0

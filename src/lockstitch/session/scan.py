@@ -1,0 +1,216 @@
+"""From the bytes of a log to its events and its damage, in pieces and in bounded memory.
+
+Torn is not corrupt: what follows the last newline and is no whole record is an append that a crash cut short.
+Any other bytes that are no record are damage. Neither keeps the records around it from being read.
+"""
+
+import hashlib
+from array import array
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from lockstitch.schema.events import Event
+from lockstitch.wire.jsonl import RECORD_MAX_BYTES, BadRecordError, decode, records_within
+
+PIECE_BYTES: Final = 1024 * 1024
+"""A good size of the pieces to feed: memory is a few of them, unless a single record is larger."""
+
+_PADDING: Final = b" \t\r\xef\xbb\xbf"
+"""Around a record these are no damage: line ends of other systems, a byte order mark."""
+_SEQ_SPAN: Final = 10_000_000
+"""How far a record's number may run ahead of its predecessor's and still be compared with repeats of it."""
+
+
+class Damage(NamedTuple):
+    """Bytes of a log that are no record."""
+
+    offset: int
+    length: int
+    """Bytes, without a newline that follows; 0 for a gap in the numbers with nothing in its place."""
+    digest: str
+    """First 16 hex digits of the SHA-256 of the bytes."""
+    reason: str
+    torn: bool
+    """True for an unterminated end: to be cut off before the next record is appended."""
+
+
+class Scanner:
+    """Reads a log that is fed in pieces of any size: the same items come out for any split."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.offset = 0
+        """Bytes of all lines that are done with."""
+        self.end_offset: int | None = None
+        """After ``end``: where the next record may be appended, once anything behind is cut off."""
+        self.unterminated = False
+        """After ``end``: the last record lacks its newline."""
+        self._pieces: list[bytes] = []
+        self._pending = 0
+        self._oversize: _Oversize | None = None
+        self._last_seq = -1
+        self._first_seq = 0
+        self._checksums = array("I")
+        """Of each record from ``_first_seq`` on, 0 for one that is missing."""
+        self._damaged_since = False
+
+    def feed(self, piece: bytes) -> list[Event | Damage]:
+        """Events and damage of the lines that ``piece`` completes, in order."""
+        items: list[Event | Damage] = []
+        lines = piece.split(b"\n")
+        rest = lines.pop()
+        if lines:
+            lines[0] = self._take_pending(lines[0])
+            for line in lines:
+                self._line(line, items)
+        self._hold(rest)
+        return items
+
+    def end(self) -> list[Event | Damage]:
+        """Events and damage of the unterminated last line, if there is one."""
+        items: list[Event | Damage] = []
+        start = self.offset
+        line = self._take_pending(b"")
+        self.end_offset = start
+        if self._oversize is not None:
+            items.append(self._oversize.damage(start, torn=True))
+        elif line:
+            self._last_line(start, line, items)
+        return items
+
+    # --- lines ---------------------------------------------------------------------------------------------
+
+    def _hold(self, rest: bytes) -> None:
+        if self._oversize is not None:
+            self._oversize.add(rest)
+        elif rest:
+            self._pieces.append(rest)
+            self._pending += len(rest)
+            if self._pending > RECORD_MAX_BYTES:
+                # No record is that long. Only its digest and length are kept, whatever is still to come.
+                self._oversize = _Oversize(self._pieces)
+                self._pieces, self._pending = [], 0
+
+    def _take_pending(self, line_end: bytes) -> bytes:
+        if not self._pieces:
+            return line_end
+        self._pieces.append(line_end)
+        line = b"".join(self._pieces)
+        self._pieces, self._pending = [], 0
+        return line
+
+    def _line(self, line: bytes, items: list[Event | Damage]) -> None:
+        start = self.offset
+        if self._oversize is not None:
+            self._oversize.add(line)
+            items.append(self._oversize.damage(start, torn=False))
+            self.offset += self._oversize.length + 1
+            self._oversize, self._damaged_since = None, True
+            return
+        self.offset += len(line) + 1
+        try:
+            event = decode(line)
+        except BadRecordError as error:
+            self._bad_line(start, line, error, items)
+        else:
+            self._take(event, line, start, items)
+
+    def _bad_line(self, start: int, line: bytes, error: BadRecordError, items: list[Event | Damage]) -> None:
+        if not line.strip(_PADDING):
+            return
+        done = 0
+        for event, begin, end in self._within(line):
+            self._rest(start + done, line[done:begin], str(error), items)
+            self._take(event, line[begin:end], start + begin, items)
+            done = end
+        self._rest(start + done, line[done:], str(error), items)
+
+    def _last_line(self, start: int, line: bytes, items: list[Event | Damage]) -> None:
+        done = 0
+        for event, begin, end in self._within(line):
+            self._rest(start + done, line[done:begin], "no record before the next one", items)
+            self._take(event, line[begin:end], start + begin, items)
+            done = end
+        self.end_offset = start + done
+        self.unterminated = done > 0
+        if line[done:].strip(_PADDING):
+            torn = line[done:]
+            items.append(Damage(start + done, len(torn), _digest(torn), "an unfinished record", torn=True))
+
+    def _within(self, line: bytes) -> Iterable[tuple[Event, int, int]]:
+        """Whole records in a line, with their places. Those whose number was there already are left alone:
+        they may be quoted, as an object inside of a record that is damaged."""
+        last = self._last_seq
+        for begin, end in records_within(line):
+            try:
+                event = decode(line[begin:end])
+            except BadRecordError:
+                continue
+            if event.seq > last:
+                last = event.seq
+                yield event, begin, end
+
+    def _rest(self, offset: int, rest: bytes, reason: str, items: list[Event | Damage]) -> None:
+        if rest.strip(_PADDING):
+            self._damaged_since = True
+            items.append(Damage(offset, len(rest), _digest(rest), reason, torn=False))
+
+    def _take(self, event: Event, line: bytes, offset: int, items: list[Event | Damage]) -> None:
+        seq = event.seq
+        if seq == self._last_seq + 1:
+            self._last_seq = seq
+            self._checksums.append(int(line[-10:-2], 16))
+        elif not self._counts_out_of_order(event, line, offset, items):
+            return
+        self._damaged_since = False
+        self.records += 1
+        items.append(event)
+
+    def _counts_out_of_order(
+        self, event: Event, line: bytes, offset: int, items: list[Event | Damage]
+    ) -> bool:
+        """Whether the record counts. An exact repeat does not: nothing is lost with it."""
+        seq, checksum = event.seq, int(line[-10:-2], 16)
+        if seq <= self._last_seq:
+            index = seq - self._first_seq
+            if index >= 0 and self._checksums[index] == checksum:
+                reason = f"record {seq} again, exactly as before"
+                items.append(Damage(offset, len(line), _digest(line), reason, torn=False))
+                return False
+            return True  # the reader marks it: its number was there, with other content
+        gap = seq - self._last_seq - 1
+        if not self._damaged_since:
+            reason = (
+                f"record {seq} follows record {self._last_seq}" if self.records else "the log begins late"
+            )
+            items.append(Damage(offset, 0, _digest(b""), f"{reason}: {gap} missing", torn=False))
+        if gap > _SEQ_SPAN:
+            self._first_seq = seq
+            self._checksums = array("I")
+        else:
+            self._checksums.extend([0] * gap)
+        self._checksums.append(checksum)
+        self._last_seq = seq
+        return True
+
+
+class _Oversize:
+    """A line beyond the limit of a record, of which only the length and the digest are known."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self.length = 0
+        self._hash = hashlib.sha256()
+        for piece in pieces:
+            self.add(piece)
+
+    def add(self, piece: bytes) -> None:
+        self.length += len(piece)
+        self._hash.update(piece)
+
+    def damage(self, offset: int, *, torn: bool) -> Damage:
+        reason = f"a line of more than {RECORD_MAX_BYTES} bytes"
+        return Damage(offset, self.length, self._hash.hexdigest()[:16], reason, torn)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
