@@ -1,0 +1,47 @@
+"""What every protocol's stream translation looks like from outside."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from ..schema.chunks import Chunk
+from ..schema.failures import Failure
+from ..schema.notes import Note
+
+Mint: TypeAlias = Callable[[], str]
+"""Gives a fresh call id at each call; the response makes sure that it is new in it."""
+
+
+class Translator(Protocol):
+    """Turns the frames of one response into chunks. Never raises on input.
+
+    The chunks of all calls together obey the grammar of ``schema.chunks`` and end in exactly one Finish;
+    after it every method returns nothing.
+    """
+
+    @property
+    def terminal(self) -> bool:
+        """The protocol's own end was seen: nothing more has to be read. ``finished`` is then true too."""
+
+    @property
+    def finished(self) -> bool:
+        """The Finish was given out."""
+
+    @property
+    def notes(self) -> Sequence[Note]:
+        """Oddities so far, repeats counted."""
+
+    def frame(self, data: bytes, event: str) -> list[Chunk]:
+        """Chunks of one frame; ``event`` is empty where the frame had no event field."""
+
+    def document(self, value: Any) -> list[Chunk]:
+        """Chunks of a whole JSON answer where a stream was expected; ``end`` must follow."""
+
+    def end(self, strays: bytes) -> list[Chunk]:
+        """The body has ended. ``strays`` is its text outside of frames, searched for an error."""
+
+    def fail(self, failure: Failure, *, aborted: bool = False) -> list[Chunk]:
+        """The body will not come to its end: usage known so far, then the Finish.
+
+        A failure that the provider itself reported before wins over ``failure``; a response whose terminal
+        was seen is complete all the same. With ``aborted`` the reason is always ``aborted``.
+        """
