@@ -1,8 +1,8 @@
-"""The rules of ``openai-chat`` requests: what a provider of this protocol refuses, checked before it is sent.
+"""The rules of ``openai-chat`` requests: what a provider of this protocol refuses, known before it is sent.
 
-Written from the providers' documents and error wordings, over the plain wire form, and sharing no code with the
-projection or the encoder: two independent readings of the same protocol have to agree. Each rule quotes the
-wording it prevents. A fold: ``extend`` takes further messages of a request whose earlier ones were checked.
+Written from the providers' documents and error wordings, over the plain wire form, and sharing no code with
+the projection or the encoder: two independent readings of the same protocol have to agree. Each rule quotes
+the wording it prevents. A fold: ``extend`` takes further messages behind those that were checked.
 """
 
 import json
@@ -16,7 +16,7 @@ from ..schema.profiles import Profile
 RULES: Final[Mapping[str, str]] = {
     "messages_empty": "[] is too short - 'messages' (at least one message is required)",
     "message_shape": "Invalid type for 'messages[0]': expected an object",
-    "role_unknown": "Invalid value: 'X'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool'",
+    "role_unknown": "Invalid value: 'X'. Supported values are: 'system', 'assistant', 'user' and 'tool'",
     "tool_without_call": (
         "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'"
     ),
@@ -28,7 +28,7 @@ RULES: Final[Mapping[str, str]] = {
     "call_id_duplicate": "tool call id is duplicated",
     "call_id_invalid": "Invalid 'messages[1].tool_calls[0].id': string too long / must be a-z, A-Z, 0-9",
     "call_name_invalid": "Invalid 'messages[1].tool_calls[0].function.name': string does not match pattern",
-    "call_arguments_invalid": "tool_calls[].function.arguments must be a JSON object string, got invalid JSON",
+    "call_arguments_invalid": "function.arguments must be a JSON object string, got invalid JSON",
     "call_shape": "Missing required parameter: 'messages[1].tool_calls[0].type'",
     "calls_empty": "Invalid 'messages[1].tool_calls': empty array. Expected an array with minimum length 1",
     "calls_misplaced": "Additional properties are not allowed ('tool_calls' was unexpected)",
@@ -52,7 +52,7 @@ RULES: Final[Mapping[str, str]] = {
     ),
     "tool_name_invalid": "Invalid 'tools[0].function.name': string does not match pattern '^[a-zA-Z0-9_-]+$'",
     "tool_name_duplicate": "Tool names must be unique",
-    "tool_schema_invalid": "Invalid schema for function 'X': schema must be a JSON Schema of 'type: \"object\"'",
+    "tool_schema_invalid": "Invalid schema for function 'X': schema must be of 'type: \"object\"'",
     "tool_choice_without_tools": "'tool_choice' is only allowed when 'tools' are specified",
 }
 """Each rule's name and the provider's wording that it prevents."""
@@ -80,7 +80,7 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
 
 
 class ChatRules:
-    """A resumable check of one request's messages: ``extend`` as often as there are more, ``at_end`` to close.
+    """A resumable check of one request's messages: ``extend`` while there are more, ``at_end`` to close.
 
     ``found`` holds what is wrong whatever follows; ``at_end()`` what is wrong if nothing follows. It may be
     called at any time and changes nothing.

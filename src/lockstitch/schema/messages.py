@@ -19,6 +19,9 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """Sequence number of the event it came from; None outside a log."""
     answers: tuple[int, int] | None = None
     """For a tool result of a log: (seq of the assistant message, position of the call among its calls)."""
+    requests: int | None = None
+    """How many requests the log had begun before this message; None outside a log. Where two messages differ,
+    a request was sent between them, and what it held must not change any more."""
     provider: str | None = None
     """Profile that generated an assistant message; decides whether reasoning and replay data go back."""
     model: str | None = None
