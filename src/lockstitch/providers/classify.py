@@ -1,0 +1,268 @@
+"""Why a provider refused: one stable code for any status, headers and body.
+
+Order: status, then the provider's code, then its wording; 429 and 5xx are never an overflow. What cannot be
+read off is decided by the status alone, and a 400 without a body by how full the window was. The tables are
+``provider_codes`` and ``wordings``; bodies are read by ``error_body``, delays by ``retry_after``. Lives here
+and not beside the HTTP client because the stream translators classify errors inside a 200 answer.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ..schema.failures import RETRYABLE, Failure, FailureCode, Recovery
+from ..schema.profiles import Profile
+from . import error_body, provider_codes, retry_after, wordings
+from .error_body import Said
+
+OVERFLOW_RATIO: Final = 0.9
+"""A 400 without a body is an overflow from here on. Our own estimate errs high, so a lower mark would compact
+for nothing; a higher one would miss a window that the estimate just fails to fill."""
+PROVIDER_MESSAGE_CHARS: Final = 2000
+SHOWN_CHARS: Final = 300
+REQUEST_ID_HEADERS: Final = (
+    "x-request-id",
+    "request-id",
+    "x-deepseek-request-id",
+    "x-ds-trace-id",
+    "apim-request-id",
+    "x-ms-request-id",
+    "x-amzn-requestid",
+    "x-goog-request-id",
+    "msh-request-id",
+    "x-msh-request-id",
+    "x-litellm-call-id",
+    "x-generation-id",
+    "x-trace-id",
+    "trace-id",
+    "cf-ray",
+)
+"""In order of preference; a proxy's own id is better than none."""
+
+
+class Classified(msgspec.Struct, frozen=True):
+    """A failure, and what to do about it."""
+
+    failure: Failure
+    recovery: Recovery
+
+    @property
+    def code(self) -> FailureCode:
+        return self.failure.code
+
+    @property
+    def retryable(self) -> bool:
+        return self.failure.retryable
+
+    @property
+    def retry_after_s(self) -> float | None:
+        return self.failure.retry_after_s
+
+    @property
+    def message(self) -> str:
+        return self.failure.message
+
+
+def classify(
+    status: int | None,
+    headers: Mapping[str, str] | None,
+    body: bytes | str | Mapping[str, Any] | None,
+    *,
+    dialect: str | None = None,
+    profile: Profile | str | None = None,
+    context_ratio: float | None = None,
+    now_s: float | None = None,
+) -> Classified:
+    """The failure behind one error answer, or behind an error object in a stream (``status`` None or 200).
+
+    ``body`` is the answer's bytes, its text, or the decoded error object. ``context_ratio`` is the request's
+    estimated tokens over the model's window; it decides only what nothing else does. ``now_s`` (Unix seconds)
+    turns a Retry-After date into a delay where the answer has no Date header. ``dialect`` and ``profile``
+    name the sender in the message. Never raises on what a provider sent.
+    """
+    said = error_body.read(body)
+    fields = {str(name).lower(): str(value) for name, value in (headers or {}).items()}
+    if said.delay_s is None:
+        said.delay_s = retry_after.from_text(said.searched())
+    seen = status if status is not None and status >= 300 else said.status
+    code, subkind = _decide(said, seen, context_ratio)
+    delay_s = retry_after.from_headers(fields, now_s=now_s)
+    text = _provider_text(said)
+    failure = Failure(
+        code=code,
+        message=_message(code, subkind, seen, text, _sender(profile, dialect)),
+        retryable=code in RETRYABLE,
+        status=status if status is not None and status >= 300 else said.status,
+        retry_after_s=said.delay_s if delay_s is None else delay_s,
+        request_id=request_id(fields) or said.request_id,
+        provider_code=_provider_code(said),
+        provider_message=text[:PROVIDER_MESSAGE_CHARS] or None,
+        subkind=subkind,
+    )
+    return Classified(failure=failure, recovery=recovery_of(failure))
+
+
+def recovery_of(failure: Failure) -> Recovery:
+    """What helps against a failure: a property of its code, refined by ``subkind`` where there are two."""
+    by_subkind = _BY_SUBKIND.get(failure.subkind or "")
+    if by_subkind is not None:
+        return by_subkind
+    return _BY_CODE.get(failure.code) or ("retry" if failure.code in RETRYABLE else "none")
+
+
+def request_id(headers: Mapping[str, str]) -> str | None:
+    """The id under which the provider can find this request; ``headers`` has lower-case names."""
+    for name in REQUEST_ID_HEADERS:
+        value = headers.get(name, "").strip()
+        if value:
+            return value[:200]
+    return None
+
+
+_BY_CODE: Final[Mapping[FailureCode, Recovery]] = {
+    "CONTEXT_WINDOW_EXCEEDED": "compact",
+    "REQUEST_TOO_LARGE": "drop_media",
+    "UNSUPPORTED_CONTENT": "drop_media",
+    "OUTPUT_LIMIT": "lower_max_tokens",
+    "INVALID_STRUCTURE": "ladder",
+    "INVALID_TOOL_SCHEMA": "drop_tool",
+}
+_BY_SUBKIND: Final[Mapping[str, Recovery]] = {
+    "unrecognised": "ladder",  # a 400 or 422 that nothing recognises may be structure in words not seen yet
+    "no_images": "drop_media",
+    "over_whole_limit": "lower_max_tokens",  # the same request never fits, however long one waits
+}
+
+_PHRASES: Final[Mapping[FailureCode, tuple[str, str]]] = {
+    "EMPTY_RESPONSE": ("the answer was empty", "send the request again"),
+    "MALFORMED_TOOL_CALL": ("the model wrote a tool call that cannot be used", "send the request again"),
+    "MALFORMED_RESPONSE": ("the answer cannot be read", "send the request again"),
+    "STREAM_CLOSED": ("the stream ended before the answer did", "send the request again"),
+    "RATE_LIMIT": ("rate limit reached", "wait and send the request again"),
+    "OVERLOADED": ("the provider is overloaded", "wait and send the request again"),
+    "SERVER": ("the provider failed", "send the request again"),
+    "TIMEOUT": ("the provider took too long", "send the request again"),
+    "TRANSPORT": ("the connection failed", "send the request again"),
+    "CONTEXT_WINDOW_EXCEEDED": ("the request is larger than the model's window", "compact the history"),
+    "REQUEST_TOO_LARGE": ("the request has too many bytes", "drop images or long results"),
+    "UNSUPPORTED_CONTENT": ("an image or file was refused", "drop it from the request"),
+    "OUTPUT_LIMIT": ("more output was asked for than is allowed", "lower max_tokens"),
+    "INVALID_STRUCTURE": ("the structure of the history was refused", "repair the request"),
+    "INVALID_TOOL_SCHEMA": ("a tool's definition was refused", "leave the tool out or mend its schema"),
+    "INVALID_REQUEST": ("the request was refused", "correct it; sending it again will not help"),
+    "AUTH": ("the key was refused or lacks permission", "check the API key"),
+    "QUOTA": ("the account's quota or balance is used up", "check plan and billing"),
+    "MODEL_NOT_FOUND": ("the model cannot serve this request", "check the model's name and abilities"),
+    "CONTENT_FILTER": ("a content filter refused", "change the input"),
+    "NOT_AN_API": ("the address does not answer as a model API", "check the base URL"),
+    "MISSING_CREDENTIAL": ("no API key", "set the key's environment variable"),
+    "ABORTED": ("the request was cancelled", "send it again if that was not meant"),
+    "UNKNOWN": ("the provider reported an error", "see its text"),
+}
+
+_BY_STATUS: Final[Mapping[int, FailureCode]] = {
+    401: "AUTH",
+    402: "QUOTA",
+    403: "AUTH",
+    404: "MODEL_NOT_FOUND",
+    405: "NOT_AN_API",
+    407: "AUTH",
+    408: "TIMEOUT",
+    409: "SERVER",
+    413: "REQUEST_TOO_LARGE",
+    425: "SERVER",
+    429: "RATE_LIMIT",
+    451: "CONTENT_FILTER",
+    499: "TRANSPORT",
+    529: "OVERLOADED",
+}
+
+
+def _decide(said: Said, status: int | None, ratio: float | None) -> tuple[FailureCode, str | None]:
+    text = said.searched()
+    strong = provider_codes.by_code(said.codes, status, provider_codes.STRONG)
+    if strong is not None:
+        return strong.code, strong.subkind
+    row = wordings.by_wording(text, status, skip=_skipped(text, said, status))
+    if row is not None:
+        if row.code == "RATE_LIMIT" and _over_whole_limit(text):
+            return "RATE_LIMIT", "over_whole_limit"
+        return row.code, row.subkind
+    if said.html and status in (None, 400, 404, 405):
+        return "NOT_AN_API", "html"
+    if status is not None and 300 <= status < 400:
+        return "NOT_AN_API", "redirect"
+    if status == 400 and said.empty:
+        full = ratio is not None and ratio >= OVERFLOW_RATIO
+        return ("CONTEXT_WINDOW_EXCEEDED", "no_body") if full else ("INVALID_REQUEST", "unrecognised")
+    weak = provider_codes.by_code(said.codes, status, provider_codes.WEAK)
+    if weak is not None:
+        return weak.code, weak.subkind
+    return _by_status(said, status)
+
+
+def _skipped(text: str, said: Said, status: int | None) -> frozenset[FailureCode]:
+    """Codes whose wording does not count here."""
+    if status != 429:
+        return frozenset()
+    # Gemini says "exceeded your current quota" for a limit per minute too; its body then names a delay, and
+    # only a limit per day is worth giving up for.
+    waits = said.delay_s is not None or "perminute" in text or "per minute" in text
+    daily = "perday" in text or "per day" in text
+    if daily:
+        return frozenset({"RATE_LIMIT"})
+    return frozenset({"QUOTA"}) if waits else frozenset()
+
+
+def _over_whole_limit(text: str) -> bool:
+    """A limit per minute that the request alone exceeds: "Limit 12000, Requested 14137"."""
+    found = re.search(r"limit:? ?(\d{1,12}),? .{0,40}?requested:? ?(\d{1,12})", text)
+    return found is not None and "used" not in found.group(0) and int(found.group(2)) > int(found.group(1))
+
+
+def _by_status(said: Said, status: int | None) -> tuple[FailureCode, str | None]:
+    if status is None:
+        # an error object inside an accepted answer: the provider's own fault until it says otherwise
+        return ("SERVER", "unrecognised_error") if said.structured else ("UNKNOWN", None)
+    if status in _BY_STATUS:
+        return _BY_STATUS[status], None
+    if status >= 500:
+        return "SERVER", "gateway_timeout" if status in (504, 522, 524) else None
+    return "INVALID_REQUEST", "unrecognised"
+
+
+def _provider_text(said: Said) -> str:
+    """The most telling text: the innermost that is not a wrapper around JSON."""
+    for text in said.texts:
+        if text.strip() and not text.lstrip().startswith("{"):
+            return text.strip()
+    return said.texts[0].strip() if said.texts else ""
+
+
+def _provider_code(said: Said) -> str | None:
+    named = [code for code in said.codes if not code.isdigit()]
+    return next(iter(named or said.codes), None)
+
+
+def _sender(profile: Profile | str | None, dialect: str | None) -> str | None:
+    return (profile.name if isinstance(profile, Profile) else profile) or dialect
+
+
+def _message(
+    code: FailureCode, subkind: str | None, status: int | None, text: str, sender: str | None
+) -> str:
+    what, advice = _PHRASES[code]
+    where = f"{sender}: " if sender else ""
+    http = f" (HTTP {status})" if status is not None else ""
+    shown = " ".join(text.split())
+    shown = shown if len(shown) <= SHOWN_CHARS else shown[:SHOWN_CHARS] + "…"
+    detail = f': "{shown}"' if shown else ": no explanation given"
+    if subkind == "over_whole_limit":
+        advice = "the request alone exceeds the limit; lower max_tokens or shorten it"
+    elif subkind == "no_images":
+        advice = "drop the images or choose a model that takes them"
+    elif subkind == "no_body":
+        what, detail = "a 400 without a body while the window is nearly full", ""
+    return f"{where}{what}{http}{detail}; {advice}"
