@@ -1,0 +1,49 @@
+"""Streamed text on its way into the log, few and large (pure).
+
+The log keeps what was shown, so that a crash does not lose it, but not one record for each token: at most one
+record per ``EVERY_MS`` or ``EVERY_BYTES`` (design: a log at most a quarter of one record per delta).
+"""
+
+from typing import Final, Literal
+
+from ..schema.events import AssistantDelta
+
+EVERY_MS: Final = 50
+EVERY_BYTES: Final = 16 * 1024
+
+
+class Coalescer:
+    """Joins neighbouring deltas of one block until enough time or text has passed."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._bytes = 0
+        self._index = 0
+        self._block: Literal["text", "reasoning"] = "text"
+        self._since_ms: int | None = None
+
+    def add(
+        self, index: int, block: Literal["text", "reasoning"], text: str, now_ms: int
+    ) -> tuple[AssistantDelta, ...]:
+        """What is to be logged now; usually nothing."""
+        out: tuple[AssistantDelta, ...] = ()
+        if self._parts and (index, block) != (self._index, self._block):
+            out = self.flush()
+        self._index, self._block = index, block
+        self._parts.append(text)
+        self._bytes += len(text) if text.isascii() else len(text.encode())
+        if self._since_ms is None:
+            self._since_ms = now_ms
+        if self._bytes >= EVERY_BYTES or now_ms - self._since_ms >= EVERY_MS:
+            out += self.flush()
+        return out
+
+    def flush(self) -> tuple[AssistantDelta, ...]:
+        """Whatever is held back."""
+        if not self._parts:
+            return ()
+        delta = AssistantDelta(index=self._index, block=self._block, text="".join(self._parts))
+        self._parts.clear()
+        self._bytes = 0
+        self._since_ms = None
+        return (delta,)

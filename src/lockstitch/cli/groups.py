@@ -1,0 +1,26 @@
+"""The command groups ``sessions`` and ``wire``: tables only."""
+
+from typing import Final
+
+from .lazy import Entry, lazy_group
+
+sessions: Final = lazy_group(
+    "sessions",
+    "Look at, check and continue stored sessions.",
+    {
+        "list": Entry("sessions_list:list_sessions", "List the stored sessions, newest first."),
+        "show": Entry("sessions_show:show", "Show what was said and done in a session."),
+        "check": Entry("sessions_check:check", "Report damage without changing anything."),
+    },
+)
+
+wire: Final = lazy_group(
+    "wire",
+    "Decode, classify, lint and mock provider traffic.",
+    {
+        "decode": Entry("wire_decode:decode", "Read a raw response body as Lockstitch does."),
+        "classify": Entry("wire_classify:classify", "Say what an error response means."),
+        "lint": Entry("wire_lint:lint", "Check a request, and mend it with --fix."),
+        "gateway": Entry("wire_gateway:gateway", "Run the mock gateway."),
+    },
+)
