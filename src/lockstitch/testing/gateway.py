@@ -136,10 +136,11 @@ class Gateway:
 
     async def _answer(self, request: http1.HttpRequest, sender: Sender) -> bool:
         path = request.target.partition("?")[0].rstrip("/")
-        own = {"/healthz": {"ok": True}, "/requests": {"format": 1, "requests": self.requests}}
         try:
-            if request.method == "GET" and path in own:
-                return await sender.send_document(request, 200, own[path])
+            if request.method == "GET" and path == "/healthz":
+                return await sender.send_document(request, 200, {"ok": True})
+            if request.method == "GET" and path == "/requests":
+                return await sender.send_document(request, 200, {"format": 1, "requests": self.requests})
             entry = self._journal.add(request)
             try:
                 return await self._play(request, path, entry, sender)

@@ -271,7 +271,7 @@ def _check_ranges(answer: Answer, where: str) -> None:
     }
     for key, (value, low, high) in ranges.items():
         if value is not None and not low <= value <= high:
-            raise ScriptError(f"{where}.{key}: {value} is not in {low:g} to {high:g}")
+            raise ScriptError(f"{where}.{key}: {value} is not in {low} to {high}")
     for name, text in answer.headers.items():
         if any(c in name + text for c in "\r\n\0") or not name.isascii() or not text.isascii():
             raise ScriptError(f"{where}.headers: {name!r} cannot be sent as a header")

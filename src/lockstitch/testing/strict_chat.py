@@ -62,12 +62,13 @@ def _messages(messages: list[Any]) -> None:
             raise _bad("role", text, f"{place}.role", "invalid_value")
         if role == "tool":
             _result(message, owed, answered, i)
-        elif owed:
-            raise _unanswered(owed, i - 1)
+        else:
+            if owed:
+                raise _unanswered(owed, i - 1)
+            answered = set()
         _content(message, role, i)
         has_prompt |= role in {"user", "tool"}
         if role == "assistant":
-            answered = set()
             owed = dict.fromkeys(_calls(message, i, seen))
     if owed:
         raise _unanswered(owed, len(messages) - 1)
