@@ -1,7 +1,7 @@
 """Words a machine reads in an error (types, codes, google's status names), and what each means.
 
-Compared whole and in lower case. ``STRONG`` codes mean one thing wherever they appear and are looked at before
-any wording; ``WEAK`` ones only sort (a gateway puts ``invalid_request_error`` on anything) and come after it.
+Compared whole and in lower case. ``STRONG`` codes mean one thing wherever they appear and come before any
+wording; ``WEAK`` ones only sort (a gateway puts ``invalid_request_error`` on anything) and come after it.
 Sources, read 2026-09: https://platform.openai.com/docs/guides/error-codes,
 https://docs.anthropic.com/en/api/errors, https://cloud.google.com/apis/design/errors,
 https://api-docs.deepseek.com/quick_start/error_codes, https://platform.moonshot.ai/docs/api/chat,
@@ -28,8 +28,8 @@ STRONG: Final = (
         "CONTEXT_WINDOW_EXCEEDED",
         REQUEST,
         """context_length_exceeded context_window_exceeded exceed_context_size_error
-        contextwindowexceedederror litellm.contextwindowexceedederror model_context_window_exceeded max_context_length_exceeded
-        context_too_large input_too_long prompt_too_long""",
+        contextwindowexceedederror litellm.contextwindowexceedederror model_context_window_exceeded
+        max_context_length_exceeded context_too_large input_too_long prompt_too_long""",
     ),
     CodeRow(
         "QUOTA",

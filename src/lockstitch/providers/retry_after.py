@@ -96,7 +96,7 @@ def _until(text: str, date: str, now_s: float | None) -> float | None:
         return None
     answered_s = http_date_s(date)
     from_s = now_s if answered_s is None else answered_s
-    return None if from_s is None else max(0.0, then_s - from_s)
+    return None if from_s is None else round(max(0.0, then_s - from_s), 3)
 
 
 def _number(text: str) -> float | None:
