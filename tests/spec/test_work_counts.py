@@ -1,0 +1,114 @@
+"""Guards of speed that count work instead of time, so that a noisy machine cannot fail or excuse them.
+
+Work is the number of calls, of Python functions and of built-in ones, that the interpreter makes: it is the
+same on every run, grows with the input for a linear algorithm, and jumps when a hot path gains a step. Time
+is measured in bench/; docs/performance.md says where the figures here come from.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from lockstitch.wire.sse import SseDecoder
+
+FEW, MANY = 200, 800
+SLACK = 1.02
+"""Set-up work is the same for few and for many, so the cost of one more can only seem to fall."""
+
+
+def calls_of(work: Callable[[], object]) -> Counter[str]:
+    """How often each function was called while `work` ran, by qualified name."""
+    counted: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, called: Any) -> None:
+        if event == "call":
+            counted[frame.f_code.co_qualname] += 1
+        elif event == "c_call":
+            counted[called.__qualname__] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    counted.pop("setprofile", None)
+    return counted
+
+
+class Copied(bytes):
+    """Bytes that count how many bytes are copied when they are joined to others by an operator or sliced."""
+
+    copied = 0
+
+    def __add__(self, other: Any) -> "Copied":
+        return self._count(bytes.__add__(self, bytes(other)))
+
+    def __radd__(self, other: Any) -> "Copied":
+        return self._count(bytes.__add__(other, bytes(self)))
+
+    def __getitem__(self, part: Any) -> Any:
+        found = bytes(self)[part]
+        return self._count(found) if isinstance(found, bytes) else found
+
+    @classmethod
+    def _count(cls, made: bytes) -> "Copied":
+        cls.copied += len(made)
+        return cls(made)
+
+
+def text_frame(number: int) -> bytes:
+    delta = b'{"index":0,"delta":{"content":" word%d"},"finish_reason":null}' % number
+    return b'data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[%b]}\n\n' % delta
+
+
+def framing(body: bytes, read: int) -> Callable[[], object]:
+    def run() -> None:
+        decoder = SseDecoder()
+        for start in range(0, len(body), read):
+            decoder.feed(body[start : start + read])
+        decoder.end()
+
+    return run
+
+
+def test_the_counters_see_a_quadratic_buffer() -> None:
+    class Quadratic:
+        def __init__(self) -> None:
+            self.rest = b""
+
+        def feed(self, data: bytes) -> None:
+            self.rest = self.rest + data
+
+    Copied.copied = 0
+    buffer = Quadratic()
+    for _ in range(100):
+        buffer.feed(Copied(b"x" * 10))
+    assert Copied.copied == sum(range(10, 1001, 10))
+    assert calls_of(lambda: [len(str(number)) for number in range(7)])["len"] == 7
+
+
+FRAMINGS = {"frames of one read each": 75, "many frames a read": 1 << 16, "one-byte reads": 1}
+
+
+@pytest.mark.parametrize("read", FRAMINGS.values(), ids=FRAMINGS.keys())
+def test_framing_costs_the_same_for_each_frame(read: int) -> None:
+    few, many = (
+        calls_of(framing(b"".join(map(text_frame, range(frames))), read)).total() for frames in (FEW, MANY)
+    )
+    assert many / MANY <= few / FEW * SLACK
+
+
+def test_a_long_line_is_copied_once_whatever_the_reads() -> None:
+    line = b"data: " + b"x" * 1_000_000 + b"\n\n"
+    Copied.copied = 0
+    decoder = SseDecoder()
+    frames = [
+        frame for start in range(0, len(line), 1000) for frame in decoder.feed(Copied(line[start:][:1000]))
+    ]
+    assert [len(frame.data) for frame in frames] == [1_000_000]
+    assert Copied.copied <= 2 * len(line)
