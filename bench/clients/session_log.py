@@ -1,0 +1,133 @@
+"""Reads and writes session logs, the parts of Lockstitch and the least that each must do; see worker.py.
+
+An order is `{"events": N}` with what a contender needs besides. Logs are made before the measure, in a folder
+that goes away with the process.
+"""
+
+import asyncio
+import atexit
+import functools
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import histories
+import msgspec
+import worker
+
+FOLDER = Path(tempfile.mkdtemp(prefix="bench-log-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+
+
+@functools.cache
+def stored(events: int) -> Path:
+    """A session of so many events, as a folder of sessions that holds it."""
+    root = FOLDER / str(events)
+    session = root / "bench"
+    session.mkdir(parents=True)
+    (session / "log.jsonl").write_bytes(histories.log(events))
+    return root
+
+
+def decode_floor() -> worker.Contender:
+    """The same bytes, read whole, split, and decoded with msgspec into the same types; nothing is checked."""
+    from lockstitch.schema.events import KINDS
+
+    records = tuple(
+        msgspec.defstruct(
+            f"Record_{kind}",
+            [("seq", int), ("time_ms", int), ("data", body), ("needed", bool, True)],
+            tag_field="kind",
+            tag=kind,
+        )
+        for kind, body in KINDS.items()
+    )
+    union: Any = records[0]
+    for record in records[1:]:
+        union |= record
+    decoder = msgspec.json.Decoder(union)
+
+    async def read(order: Mapping[str, Any]) -> int:
+        seen = 0
+        for line in (stored(order["events"]) / "bench" / "log.jsonl").read_bytes().split(b"\n"):
+            if line:
+                decoder.decode(line)
+                seen += 1
+        return seen
+
+    return read
+
+
+def open_session() -> worker.Contender:
+    """Opening for writing: lock, scan, checksums, gate, and the fold of the live context."""
+    from lockstitch.session.file_store import FileStore
+
+    from lockstitch.history.context import Context
+
+    async def read(order: Mapping[str, Any]) -> int:
+        context = Context()
+        store = FileStore(stored(order["events"]))
+        log = await store.open("bench", create=False, fold=context.apply)
+        records = log.state.next_seq
+        await log.close()
+        await store.close()
+        return records
+
+    return read
+
+
+def write_floor() -> worker.Contender:
+    """The same lines, each written and made durable with fdatasync by the loop's default executor."""
+
+    async def write(order: Mapping[str, Any]) -> int:
+        lines = histories.log(order["events"]).splitlines(keepends=True)
+        path = FOLDER / f"floor-{os.urandom(4).hex()}"
+        loop = asyncio.get_running_loop()
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+        def durable(line: bytes) -> None:
+            os.write(fd, line)
+            os.fdatasync(fd)
+
+        for line in lines:
+            await loop.run_in_executor(None, durable, line)
+        os.close(fd)
+        return len(lines)
+
+    return write
+
+
+def _appender(flush_every: int) -> worker.Contender:
+    from lockstitch.session.file_store import FileStore
+
+    async def write(order: Mapping[str, Any]) -> int:
+        store = FileStore(FOLDER / f"sessions-{os.urandom(4).hex()}")
+        log = await store.open("bench", cwd="/home/user/project")
+        source = histories.bodies()
+        next(source)  # the store writes the session's start itself
+        for number in range(1, order["events"]):
+            log.append(next(source))
+            if number % flush_every == 0:
+                await log.flush()
+        await log.flush()
+        seen = log.state.next_seq
+        await log.close()
+        await store.close()
+        return seen
+
+    return write
+
+
+if __name__ == "__main__":
+    worker.main(
+        {
+            "decode": decode_floor,
+            "open": open_session,
+            "write + fdatasync": write_floor,
+            "append, each flushed": functools.partial(_appender, 1),
+            "append, flushed by the hundred": functools.partial(_appender, 100),
+        }
+    )
