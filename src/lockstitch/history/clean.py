@@ -1,0 +1,61 @@
+"""Texts and arguments as every provider can read them: well-formed, without NUL, arguments an object."""
+
+import re
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ..wire.strict_json import InvalidJson, arguments, well_formed
+
+REPLACEMENT: Final = "\ufffd"
+_SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+class Cleaned(NamedTuple):
+    """A text that can be sent, and the kinds of anomaly that it took, in the order they were met."""
+
+    text: str
+    anomalies: tuple[str, ...] = ()
+
+
+def clean_text(text: str) -> Cleaned:
+    """The text with NUL and lone surrogates replaced by U+FFFD. Cheap where there is nothing to do."""
+    if text.isascii() and "\0" not in text:
+        return Cleaned(text)
+    kinds: list[str] = []
+    formed = well_formed(text)
+    if formed != text:
+        kinds.append("surrogate_replaced")
+    if "\0" in formed:
+        formed = formed.replace("\0", REPLACEMENT)
+        kinds.append("nul_replaced")
+    return Cleaned(formed, tuple(kinds))
+
+
+def clean_arguments(text: str) -> Cleaned:
+    """Arguments as the text of a JSON object; ``{}`` where they were none, because the pair has to stay.
+
+    A text that is an object already comes back as it is, whatever its spacing.
+    """
+    if text == "{}":
+        return Cleaned(text)
+    try:
+        value = arguments(text)
+    except InvalidJson:
+        return Cleaned("{}", ("arguments_replaced",))
+    if not value and not text.strip().startswith("{"):
+        return Cleaned("{}")  # Empty and null are no arguments; nothing is lost.
+    if text.isascii() and not _SURROGATE_ESCAPE.search(text):
+        return Cleaned(text)
+    rewritten = msgspec.json.encode(value).decode()
+    if well_formed(text) == text and _decodes_alike(text, value):
+        return Cleaned(text)
+    return Cleaned(rewritten, ("surrogate_replaced",))
+
+
+def _decodes_alike(text: str, value: object) -> bool:
+    """Whether the text itself holds no lone surrogate, not even an escaped one."""
+    try:
+        return bool(msgspec.json.decode(text) == value)
+    except (msgspec.DecodeError, UnicodeError):
+        return False

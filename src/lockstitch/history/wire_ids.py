@@ -1,0 +1,58 @@
+"""Ids of calls on the wire: unique in the request, in the target's alphabet, the same in every later request.
+
+An id pairs a call with its result and nothing else, so any unused one will do; but a provider's prefix cache
+holds only if the choice never changes. It therefore depends on nothing but the ids before it.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from typing import Final
+
+from ..schema.profiles import Profile
+
+_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_MINTED_LENGTH: Final = 24
+"""Characters of a minted id where the target names no exact length: 143 bits, so that two never meet."""
+
+
+class WireIds:
+    """Gives each call of a request its id, in order. Mutable: one per projection."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._allowed = re.compile(f"(?:{profile.id_pattern})+")
+        self._exact = profile.id_exact
+        self._max = profile.id_exact or profile.id_max
+        self._seen: Counter[str] = Counter()
+        self._used: set[str] = set()
+
+    def assign(self, raw: str) -> str:
+        """The wire id of the next call, whose id in the history is ``raw``.
+
+        The first occurrence of an id that the target allows keeps it; every other one is minted from the id
+        and its occurrence.
+        """
+        occurrence = self._seen[raw]
+        self._seen[raw] += 1
+        wire_id = raw
+        attempt = 0
+        while not self._fits(wire_id) or wire_id in self._used:
+            wire_id = self._mint(raw, occurrence, attempt)
+            attempt += 1
+        self._used.add(wire_id)
+        return wire_id
+
+    def _fits(self, wire_id: str) -> bool:
+        if self._exact is not None and len(wire_id) != self._exact:
+            return False
+        return len(wire_id) <= self._max and self._allowed.fullmatch(wire_id) is not None
+
+    def _mint(self, raw: str, occurrence: int, attempt: int) -> str:
+        seed = f"{occurrence}:{attempt}:{raw}".encode("utf-8", "surrogatepass")
+        number = int.from_bytes(hashlib.sha256(seed).digest())
+        length = self._exact or min(_MINTED_LENGTH, self._max)
+        digits = []
+        for _ in range(length):
+            number, digit = divmod(number, len(_DIGITS))
+            digits.append(_DIGITS[digit])
+        return "".join(digits)
