@@ -111,6 +111,11 @@ class LogState:
             other.open_attempt.deltas = list(self.open_attempt.deltas)
         return other
 
+    def restore(self, snapshot: "LogState") -> None:
+        """Become the state that ``snapshot`` was taken of; the snapshot is used up."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(snapshot, name))
+
 
 def advance(state: LogState, event: Event) -> None:
     """Fold one event into ``state``, refused or not."""

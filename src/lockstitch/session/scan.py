@@ -32,6 +32,8 @@ class Damage(NamedTuple):
     reason: str
     torn: bool
     """True for an unterminated end: to be cut off before the next record is appended."""
+    after: int
+    """Number of the last record before it; -1 if there is none."""
 
 
 class Scanner:
@@ -39,6 +41,8 @@ class Scanner:
 
     def __init__(self) -> None:
         self.records = 0
+        self.offsets: list[int] = []
+        """Where each item begins that the last ``feed`` or ``end`` returned."""
         self.offset = 0
         """Bytes of all lines that are done with."""
         self.end_offset: int | None = None
@@ -57,6 +61,7 @@ class Scanner:
     def feed(self, piece: bytes) -> list[Event | Damage]:
         """Events and damage of the lines that ``piece`` completes, in order."""
         items: list[Event | Damage] = []
+        self.offsets = []
         lines = piece.split(b"\n")
         rest = lines.pop()
         if lines:
@@ -69,11 +74,12 @@ class Scanner:
     def end(self) -> list[Event | Damage]:
         """Events and damage of the unterminated last line, if there is one."""
         items: list[Event | Damage] = []
+        self.offsets = []
         start = self.offset
         line = self._take_pending(b"")
         self.end_offset = start
         if self._oversize is not None:
-            items.append(self._oversize.damage(start, torn=True))
+            self._add(self._oversize.damage(start, torn=True, after=self._last_seq), items)
         elif line:
             self._last_line(start, line, items)
         return items
@@ -103,7 +109,7 @@ class Scanner:
         start = self.offset
         if self._oversize is not None:
             self._oversize.add(line)
-            items.append(self._oversize.damage(start, torn=False))
+            self._add(self._oversize.damage(start, torn=False, after=self._last_seq), items)
             self.offset += self._oversize.length + 1
             self._oversize, self._damaged_since = None, True
             return
@@ -135,7 +141,7 @@ class Scanner:
         self.unterminated = done > 0
         if line[done:].strip(_PADDING):
             torn = line[done:]
-            items.append(Damage(start + done, len(torn), _digest(torn), "an unfinished record", torn=True))
+            self._add(self._damage(start + done, torn, "an unfinished record", torn=True), items)
 
     def _within(self, line: bytes) -> Iterable[tuple[Event, int, int]]:
         """Whole records in a line, with their places. Those whose number was there already are left alone:
@@ -153,7 +159,7 @@ class Scanner:
     def _rest(self, offset: int, rest: bytes, reason: str, items: list[Event | Damage]) -> None:
         if rest.strip(_PADDING):
             self._damaged_since = True
-            items.append(Damage(offset, len(rest), _digest(rest), reason, torn=False))
+            self._add(self._damage(offset, rest, reason), items)
 
     def _take(self, event: Event, line: bytes, offset: int, items: list[Event | Damage]) -> None:
         seq = event.seq
@@ -164,6 +170,7 @@ class Scanner:
             return
         self._damaged_since = False
         self.records += 1
+        self.offsets.append(offset)
         items.append(event)
 
     def _counts_out_of_order(
@@ -175,7 +182,7 @@ class Scanner:
             index = seq - self._first_seq
             if index >= 0 and self._checksums[index] == checksum:
                 reason = f"record {seq} again, exactly as before"
-                items.append(Damage(offset, len(line), _digest(line), reason, torn=False))
+                self._add(self._damage(offset, line, reason), items)
                 return False
             return True  # the reader marks it: its number was there, with other content
         gap = seq - self._last_seq - 1
@@ -183,7 +190,7 @@ class Scanner:
             reason = (
                 f"record {seq} follows record {self._last_seq}" if self.records else "the log begins late"
             )
-            items.append(Damage(offset, 0, _digest(b""), f"{reason}: {gap} missing", torn=False))
+            self._add(self._damage(offset, b"", f"{reason}: {gap} missing"), items)
         if gap > _SEQ_SPAN:
             self._first_seq = seq
             self._checksums = array("I")
@@ -192,6 +199,14 @@ class Scanner:
         self._checksums.append(checksum)
         self._last_seq = seq
         return True
+
+    def _add(self, damage: Damage, items: list[Event | Damage]) -> None:
+        self.offsets.append(damage.offset)
+        items.append(damage)
+
+    def _damage(self, offset: int, data: bytes, reason: str, *, torn: bool = False) -> Damage:
+        digest = hashlib.sha256(data).hexdigest()[:16]
+        return Damage(offset, len(data), digest, reason, torn, self._last_seq)
 
 
 class _Oversize:
@@ -207,10 +222,6 @@ class _Oversize:
         self.length += len(piece)
         self._hash.update(piece)
 
-    def damage(self, offset: int, *, torn: bool) -> Damage:
+    def damage(self, offset: int, *, torn: bool, after: int) -> Damage:
         reason = f"a line of more than {RECORD_MAX_BYTES} bytes"
-        return Damage(offset, self.length, self._hash.hexdigest()[:16], reason, torn)
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]
+        return Damage(offset, self.length, self._hash.hexdigest()[:16], reason, torn, after)

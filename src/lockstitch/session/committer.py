@@ -1,0 +1,221 @@
+"""Group commit: one thread per store writes what its open logs have taken, in order, and answers who waits.
+
+Taking an event only adds its bytes to a list. They are written soon after, so that they survive the end of
+the process, and synced when somebody waits for it; all that wait at the same time share one write and one
+sync.
+"""
+
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from lockstitch.schema.errors import StorageError
+
+WRITE_DELAY_S: Final = 0.05
+"""How long taken bytes may stay in this process before they are written without being asked for."""
+PENDING_MAX_BYTES: Final = 256 * 1024 * 1024
+"""Of one log: beyond it the disk has not kept up, and no more is taken."""
+
+STOP_MAX_S: Final = 10.0
+"""How long the end of the process waits for a disk that does not answer."""
+
+
+class Sink(Protocol):
+    """Where the lines of one log go."""
+
+    def commit(self, data: bytes, *, sync: bool) -> None:
+        """Append ``data``; with ``sync`` it and everything before it is durable on return.
+
+        Raises StorageError; then nothing of ``data`` is in the log, and it may be offered again.
+        """
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """What one log wants committed now, and how it went."""
+
+    sink: Sink
+    data: bytes
+    sync: bool
+    error: StorageError | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Channel:
+    """One log's way to the committer. Guarded by the committer's lock."""
+
+    sink: Sink
+    pending: list[bytes] = field(default_factory=list)
+    pending_bytes: int = 0
+    unsynced: bool = False
+    """Something was written that no sync has covered."""
+    busy: bool = False
+    """The thread is committing for this log."""
+    waiters: list["Future[None]"] = field(default_factory=list)
+    failed: bool = False
+    """The last commit failed: not tried again before someone asks, or adds something."""
+
+
+def commit_each(batch: Sequence[Work]) -> None:
+    """Commit the work of each log on its own, as files need it."""
+    for work in batch:
+        try:
+            work.sink.commit(work.data, sync=work.sync)
+        except StorageError as error:
+            work.error = error
+
+
+class _Queue:
+    """What the thread and the committer share; it does not keep the committer alive."""
+
+    def __init__(self, commit: Callable[[Sequence[Work]], None]) -> None:
+        self.commit = commit
+        self.condition = threading.Condition(threading.Lock())
+        self.urgent: dict[Channel, None] = {}
+        self.soon: deque[tuple[float, Channel]] = deque()
+        self.stopping = False
+        self.thread: threading.Thread | None = None
+
+
+class Committer:
+    """Starts its thread with the first byte and ends it with ``close``, or with the process."""
+
+    def __init__(self, commit: Callable[[Sequence[Work]], None] = commit_each) -> None:
+        self._queue = _Queue(commit)
+        self._finalizer = weakref.finalize(self, _stop, self._queue)
+
+    def require_space(self, channel: Channel) -> None:
+        """Raises StorageError if too much is waiting for more to be put, or if the committer has ended."""
+        if self._queue.stopping:
+            raise StorageError("the store is closed: open the session again in a new one")
+        if channel.pending_bytes > PENDING_MAX_BYTES:
+            raise StorageError(
+                f"{channel.pending_bytes} bytes wait to be written: the disk does not keep up. "
+                "Nothing acknowledged is lost; flush before appending more"
+            )
+
+    def put(self, channel: Channel, data: bytes) -> None:
+        """Take bytes; they are written within WRITE_DELAY_S."""
+        queue = self._queue
+        with queue.condition:
+            idle = channel.failed or not channel.pending
+            channel.pending.append(data)
+            channel.pending_bytes += len(data)
+            channel.failed = False
+            if idle:
+                queue.soon.append((time.monotonic() + WRITE_DELAY_S, channel))
+                self._wake()
+
+    def sync(self, channel: Channel) -> "Future[None] | None":
+        """Done when all bytes taken so far are durable, or StorageError; None: they are already."""
+        queue = self._queue
+        with queue.condition:
+            if not channel.pending and not channel.unsynced and not channel.busy:
+                return None
+            if queue.stopping:
+                raise StorageError("the store was closed before everything was written: close sessions first")
+            future: Future[None] = Future()
+            channel.waiters.append(future)
+            queue.urgent[channel] = None
+            self._wake()
+            return future
+
+    def close(self) -> None:
+        """Write what was taken, as far as it can be, and end the thread."""
+        self._finalizer()
+
+    def _wake(self) -> None:
+        queue = self._queue
+        if queue.thread is None:
+            queue.thread = threading.Thread(target=_run, args=(queue,), name="lockstitch-log", daemon=True)
+            queue.thread.start()
+        queue.condition.notify()
+
+
+def _stop(queue: _Queue) -> None:
+    with queue.condition:
+        queue.stopping = True
+        queue.condition.notify()
+    if queue.thread is not None and queue.thread is not threading.current_thread():
+        queue.thread.join(STOP_MAX_S)
+
+
+def _run(queue: _Queue) -> None:
+    while True:
+        with queue.condition:
+            channels = _next(queue)
+            if not channels:
+                return
+            batch = [_begin(channel) for channel in channels]
+            waiters = [channel.waiters for channel in channels]
+            for channel in channels:
+                channel.waiters = []
+        _commit(queue, batch)
+        with queue.condition:
+            for channel, work in zip(channels, batch, strict=True):
+                _finish(channel, work)
+        for work, waiting in zip(batch, waiters, strict=True):
+            _answer(waiting, work.error)
+
+
+def _next(queue: _Queue) -> list[Channel]:
+    """Wait for channels with work; none: it is time to end."""
+    while True:
+        now = time.monotonic()
+        channels = queue.urgent
+        while queue.soon and (queue.stopping or queue.soon[0][0] <= now):
+            channel = queue.soon.popleft()[1]
+            if channel.pending and not channel.failed:
+                channels[channel] = None
+        if channels:
+            queue.urgent = {}
+            return list(channels)
+        if queue.stopping:
+            return []
+        queue.condition.wait(queue.soon[0][0] - now if queue.soon else None)
+
+
+def _begin(channel: Channel) -> Work:
+    data = b"".join(channel.pending)
+    channel.pending, channel.pending_bytes = [], 0
+    channel.busy = True
+    return Work(channel.sink, data, sync=bool(channel.waiters))
+
+
+def _commit(queue: _Queue, batch: Sequence[Work]) -> None:
+    try:
+        queue.commit(batch)
+    except BaseException as error:
+        # A defect of ours must not leave callers waiting for ever: they get it, and the thread goes on.
+        for work in batch:
+            work.error = StorageError(f"the log's writer failed unexpectedly: {error!r}; reopen the session")
+            work.error.__cause__ = error
+
+
+def _finish(channel: Channel, work: Work) -> None:
+    channel.busy = False
+    if work.error is None:
+        channel.unsynced = not work.sync and (channel.unsynced or bool(work.data))
+    else:
+        channel.failed = True
+        channel.unsynced = True
+        if work.data:
+            channel.pending.insert(0, work.data)
+            channel.pending_bytes += len(work.data)
+
+
+def _answer(waiting: "list[Future[None]]", error: StorageError | None) -> None:
+    for future in waiting:
+        if not future.set_running_or_notify_cancel():
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)

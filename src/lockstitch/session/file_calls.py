@@ -1,0 +1,90 @@
+"""The file calls that durability rests on, in one place, so that a test can fail or interrupt each."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+
+class FileCalls:
+    """The operating system's. All raise OSError."""
+
+    def open(self, path: Path, flags: int, mode: int = 0o600) -> int:
+        return os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0), mode)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def read(self, fd: int, length: int, offset: int) -> bytes:
+        return os.pread(fd, length, offset)
+
+    def write(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+        """How many bytes were written: maybe fewer than given."""
+        return os.pwrite(fd, data, offset)
+
+    def sync(self, fd: int) -> None:
+        """The file's data, and the length it needs to be read back, are on the disk."""
+        getattr(os, "fdatasync", os.fsync)(fd)
+
+    def truncate(self, fd: int, length: int) -> None:
+        os.ftruncate(fd, length)
+
+    def size(self, fd: int) -> int:
+        return os.fstat(fd).st_size
+
+    def make_directory(self, path: Path) -> None:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Fails if ``target`` is a directory that is not empty; replaces a file."""
+        source.rename(target)
+
+    def unlink(self, path: Path) -> None:
+        path.unlink()
+
+    def sync_directory(self, path: Path) -> None:
+        """Names made or changed in the directory are on the disk."""
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def write_all(calls: FileCalls, fd: int, data: bytes, offset: int) -> None:
+    """Write every byte of ``data`` at ``offset``. On OSError some of them may have been written."""
+    view = memoryview(data)
+    while view:
+        written = calls.write(fd, view, offset)
+        if written <= 0:
+            raise OSError("the file system took no bytes and gave no reason")
+        view = view[written:]
+        offset += written
+
+
+def write_new_file(calls: FileCalls, path: Path, pieces: Iterable[bytes]) -> None:
+    """Make ``path`` hold the pieces, durably, or not exist: by way of a temporary name beside it.
+
+    The name itself is durable once the caller has synced the directory. Raises OSError.
+    """
+    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
+    fd = calls.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        try:
+            offset = 0
+            for piece in pieces:
+                write_all(calls, fd, piece, offset)
+                offset += len(piece)
+            calls.sync(fd)
+        finally:
+            calls.close(fd)
+        calls.rename(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_range(calls: FileCalls, fd: int, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
+    """The bytes from ``start`` to ``end``, or to the end of the file, in pieces."""
+    while start < end and (piece := calls.read(fd, min(piece_bytes, end - start), start)):
+        start += len(piece)
+        yield piece

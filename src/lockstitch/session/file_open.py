@@ -1,0 +1,201 @@
+"""Opening one session that lies in a directory: create, lock, read, mend."""
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from lockstitch.schema.errors import CallerError
+from lockstitch.wire.jsonl import encode
+
+from .file_calls import FileCalls, read_range, write_all, write_new_file
+from .file_sink import LOG_NAME, FileSink
+from .lock import SessionLock, acquire
+from .log_state import LogState
+from .mending import corruption, first_record, mend, open_report
+from .names import directory_name
+from .replay import Fold, Replay
+from .reports import OpenReport
+from .scan import PIECE_BYTES, Damage
+
+DAMAGED_NAME: Final = "damaged"
+"""Directory with a copy of every damaged place, named for its offset and hash: each is copied once."""
+_TEMPORARY_PREFIX: Final = ".new-"
+
+
+class Opened(NamedTuple):
+    path: Path
+    state: LogState
+    report: OpenReport
+    sink: FileSink | None
+    lock: SessionLock | None
+
+    def close(self) -> None:
+        """Give the file and the lock back."""
+        if self.sink is not None:
+            self.sink.close()
+        if self.lock is not None:
+            self.lock.close()
+
+
+class CancelledOpeningError(Exception):
+    """Nobody waits for this opening any more."""
+
+
+class Opening:
+    """One try to open a session, made in a worker thread; ``cancel`` ends it from another."""
+
+    def __init__(self, calls: FileCalls, root: Path, session_id: str, *, cwd: str, fold: Fold | None) -> None:
+        self._calls = calls
+        self._root = root
+        self._id = session_id
+        self._cwd = cwd
+        self._fold = fold
+        self._cancelled = threading.Event()
+        self._directory = root / directory_name(session_id)
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def view(self) -> Opened:
+        """Read the session as it lies there, maybe while another process writes it."""
+        replay = self.replay()
+        reason = replay.state.too_new or "it was opened read-only"
+        return Opened(self._directory, replay.state, open_report(replay, read_only=reason), None, None)
+
+    def replay(self) -> Replay:
+        """Read the log through ``fold``. Raises CallerError if there is no such session."""
+        replay = Replay(self._id, self._fold)
+        try:
+            fd = self._calls.open(self._directory / LOG_NAME, os.O_RDONLY)
+        except FileNotFoundError as error:
+            if not self._directory.is_dir():
+                raise self._unknown() from error
+            replay.end()  # a session whose log is gone: empty, and to be begun again
+            return replay
+        try:
+            self._read(fd, replay)
+        finally:
+            self._calls.close(fd)
+        return replay
+
+    def write(self, *, create: bool, strict: bool) -> Opened:
+        """Open the session for its one writer."""
+        created = False
+        lock = None
+        if not self._directory.is_dir():
+            if not create:
+                raise self._unknown()
+            lock = self._create()
+            created = lock is not None
+        if lock is None:
+            lock = acquire(self._directory, self._id)
+        fd = -1
+        try:
+            fd = self._calls.open(self._directory / LOG_NAME, os.O_RDWR | os.O_CREAT)
+            return self._mend(lock, fd, created=created, strict=strict)
+        except BaseException:
+            if fd >= 0:
+                self._calls.close(fd)
+            lock.close()
+            raise
+
+    def _unknown(self) -> CallerError:
+        return CallerError(
+            f"there is no session {self._id!r} in {self._root}; `lockstitch sessions list` shows what is"
+        )
+
+    # --- creation ------------------------------------------------------------------------------------------
+
+    def _create(self) -> SessionLock | None:
+        """Make the directory whole and locked before it gets its name; None if another process was first."""
+        calls = self._calls
+        calls.make_directory(self._root)
+        temporary = Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX, dir=self._root))
+        lock = None
+        try:
+            lock = acquire(temporary, self._id)
+            fd = calls.open(temporary / LOG_NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            try:
+                start = encode(0, _now_ms(), first_record(self._id, self._cwd))
+                write_all(calls, fd, start, 0)
+                calls.sync(fd)
+            finally:
+                calls.close(fd)
+            calls.sync_directory(temporary)
+            calls.rename(temporary, self._directory)
+            calls.sync_directory(self._root)
+        except BaseException:
+            if lock is not None:
+                lock.close()
+            shutil.rmtree(temporary, ignore_errors=True)
+            if lock is not None and self._directory.is_dir():
+                return None
+            raise
+        return lock
+
+    # --- reading and mending -------------------------------------------------------------------------------
+
+    def _mend(self, lock: SessionLock, fd: int, *, created: bool, strict: bool) -> Opened:
+        replay = Replay(self._id, self._fold)
+        damage = self._read(fd, replay)
+        too_new = replay.state.too_new
+        if too_new is not None:
+            self._calls.close(fd)
+            lock.close()
+            report = open_report(replay, read_only=too_new)
+            return Opened(self._directory, replay.state, report, None, None)
+        if strict and (error := corruption(replay, self._id)) is not None:
+            raise error
+        files = self._copy_aside(fd, damage)
+        self._cut_torn_end(fd, replay)
+        report = open_report(replay, created=created, files=files)
+        file = files[0] if len(files) == 1 else f"{DAMAGED_NAME}/" if files else ""
+        admitted = mend(replay, first_record(self._id, self._cwd), file=file, fold=self._fold)
+        assert replay.scanner.end_offset is not None
+        sink = FileSink(self._calls, self._directory / LOG_NAME, fd, replay.scanner.end_offset)
+        newline = b"\n" if replay.scanner.unterminated else b""
+        if newline or admitted.data:
+            sink.commit(newline + admitted.data, sync=True)
+        return Opened(self._directory, replay.state, report, sink, lock)
+
+    def _read(self, fd: int, replay: Replay) -> list[Damage]:
+        """All damage, in order."""
+        damage: list[Damage] = []
+        for piece in read_range(self._calls, fd, 0, self._calls.size(fd), PIECE_BYTES):
+            if self._cancelled.is_set():
+                raise CancelledOpeningError
+            damage += replay.feed(piece)
+        return damage + replay.end()
+
+    def _copy_aside(self, fd: int, damage: list[Damage]) -> tuple[str, ...]:
+        """Copy each damaged place that has no copy yet; their names, relative to the session's directory."""
+        directory = self._directory / DAMAGED_NAME
+        files = []
+        for place in damage:
+            name = f"{place.offset:012d}-{place.digest}.bin"
+            if place.length and not (directory / name).exists():
+                self._calls.make_directory(directory)
+                write_new_file(self._calls, directory / name, self._pieces_of(fd, place))
+                files.append(f"{DAMAGED_NAME}/{name}")
+        if files:
+            self._calls.sync_directory(directory)
+            self._calls.sync_directory(self._directory)
+        return tuple(files)
+
+    def _pieces_of(self, fd: int, place: Damage) -> Iterator[bytes]:
+        return read_range(self._calls, fd, place.offset, place.offset + place.length, PIECE_BYTES)
+
+    def _cut_torn_end(self, fd: int, replay: Replay) -> None:
+        end = replay.scanner.end_offset
+        assert end is not None
+        if self._calls.size(fd) > end:
+            self._calls.truncate(fd, end)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,114 @@
+"""Sessions in this process's memory: for tests, and for agents that need not be resumed."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+from lockstitch.schema.errors import CallerError, SessionBusyError
+from lockstitch.wire.jsonl import decode, encode
+
+from .committer import Committer
+from .mending import check_report, corruption, first_record, mend, open_report
+from .names import directory_name
+from .replay import Fold, Replay
+from .reports import CheckReport, Listing, SessionInfo
+from .store import SessionLog
+
+
+@dataclass(slots=True, eq=False)
+class _Stored:
+    """One session's bytes, exactly as a file would hold them. It is its log's sink as well."""
+
+    data: bytearray = field(default_factory=bytearray)
+    cwd: str = ""
+    updated_ms: int = 0
+    open: bool = False
+
+    def commit(self, data: bytes, *, sync: bool) -> None:
+        self.data += data
+        self.updated_ms = _now_ms()
+
+    def close(self) -> None:
+        self.open = False
+
+
+class MemoryStore:
+    """See ``store.SessionStore``. Everything is lost with the object."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Stored] = {}
+        self._committer = Committer()
+
+    async def open(
+        self,
+        session_id: str,
+        *,
+        create: bool = True,
+        cwd: str = "",
+        fold: Fold | None = None,
+        strict: bool = False,
+        read_only: bool = False,
+    ) -> SessionLog:
+        directory_name(session_id)  # the ids that can be are the same everywhere
+        stored = self._sessions.get(session_id)
+        created = stored is None and create and not read_only
+        if created:
+            start = encode(0, _now_ms(), first_record(session_id, cwd))
+            stored = self._sessions[session_id] = _Stored(bytearray(start), cwd, _now_ms())
+        if stored is None:
+            raise CallerError(f"there is no session {session_id!r} in this store")
+        if not read_only and stored.open:
+            raise SessionBusyError(
+                f"session {session_id!r} is open already: close it there, or open it read-only"
+            )
+        replay = _replay(session_id, stored, fold)
+        too_new = replay.state.too_new
+        if read_only or too_new is not None:
+            report = open_report(replay, read_only=too_new or "it was opened read-only")
+            return SessionLog(session_id, path=None, state=replay.state, report=report)
+        if strict and (error := corruption(replay, session_id)) is not None:
+            raise error
+        report = open_report(replay, created=created)
+        assert replay.scanner.end_offset is not None
+        del stored.data[replay.scanner.end_offset :]
+        if replay.scanner.unterminated:
+            stored.data += b"\n"
+        stored.data += mend(replay, first_record(session_id, cwd), file="", fold=fold).data
+        stored.open = True
+        return SessionLog(
+            session_id, path=None, state=replay.state, report=report, committer=self._committer, sink=stored
+        )
+
+    async def list(self) -> Listing:
+        infos = [
+            SessionInfo(
+                id=session_id,
+                cwd=stored.cwd,
+                created_ms=decode(bytes(stored.data.partition(b"\n")[0])).time_ms,
+                updated_ms=stored.updated_ms,
+                bytes=len(stored.data),
+            )
+            for session_id, stored in self._sessions.items()
+        ]
+        return sorted(infos, key=lambda info: (-(info.updated_ms or 0), info.id))
+
+    async def check(self, session_id: str) -> CheckReport:
+        stored = self._sessions.get(session_id)
+        if stored is None:
+            raise CallerError(f"there is no session {session_id!r} in this store")
+        replay = _replay(session_id, stored, None)
+        return check_report(replay, session_id, path="", in_use_by=-1 if stored.open else None)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._committer.close)
+
+
+def _replay(session_id: str, stored: _Stored, fold: Fold | None) -> Replay:
+    replay = Replay(session_id, fold)
+    replay.feed(bytes(stored.data))
+    replay.end()
+    return replay
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

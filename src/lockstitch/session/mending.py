@@ -1,0 +1,125 @@
+"""What opening a log adds to it, whatever store it lies in: one report, and closers for what is open."""
+
+from lockstitch.schema.errors import SessionCorruptionError
+from lockstitch.schema.events import FORMAT_VERSION, Body, SessionStart
+
+from .closers import closers
+from .intake import Admitted, admit
+from .replay import Fold, Replay
+from .reports import CheckReport, OpenReport, damage_reports
+
+
+def mend(replay: Replay, start: SessionStart, *, file: str, fold: Fold | None) -> Admitted:
+    """The records to append before the session goes on; they went through ``fold`` and are in the state.
+
+    The same log always gives the same records: they carry the time of its last event. ``start`` is written if
+    the log holds no record at all; ``file`` says where damaged bytes were copied.
+    """
+    state = replay.state
+    bodies: list[Body] = []
+    if (found := replay.findings(file)) is not None:
+        bodies.append(found)
+    bodies += closers(state)
+    if state.next_seq == 0:
+        state.start = None
+        bodies.insert(0, start)
+    admitted = admit(state, bodies, state.time_ms)
+    if fold is not None:
+        for event in admitted.events:
+            fold(event)
+    return admitted
+
+
+def open_report(
+    replay: Replay, *, created: bool = False, files: tuple[str, ...] = (), read_only: str | None = None
+) -> OpenReport:
+    """To be made before ``mend``, which closes what this counts."""
+    state = replay.state
+    closes = read_only is None
+    return OpenReport(
+        created=created,
+        records=replay.scanner.records,
+        set_aside=replay.set_aside,
+        missing=replay.missing,
+        torn_bytes=replay.torn.length if replay.torn else 0,
+        defects=state.defects,
+        closed_calls=len(state.calls) if closes else 0,
+        closed_attempts=int(state.open_attempt is not None) if closes else 0,
+        closed_turn=state.turn_open and closes,
+        files=files,
+        damage=damage_reports(replay.damage),
+        defective=tuple(replay.defects),
+        read_only=read_only,
+    )
+
+
+def check_report(replay: Replay, session_id: str, *, path: str, in_use_by: int | None) -> CheckReport:
+    """What a read-only look at a log found."""
+    state = replay.state
+    torn = replay.torn
+    return CheckReport(
+        id=session_id,
+        path=path,
+        records=replay.scanner.records,
+        bytes=replay.scanner.offset + (torn.length if torn else 0),
+        set_aside=replay.set_aside,
+        missing=replay.missing,
+        torn_bytes=torn.length if torn else 0,
+        defects=state.defects,
+        open_calls=len(state.calls),
+        open_attempts=int(state.open_attempt is not None),
+        open_turn=state.turn if state.turn_open else None,
+        read_only=state.too_new,
+        in_use_by=in_use_by,
+        damage=damage_reports(replay.damage),
+        defective=tuple(replay.defects),
+        would=tuple(_would(replay, in_use_by)),
+    )
+
+
+def corruption(replay: Replay, session_id: str) -> SessionCorruptionError | None:
+    """The first thing wrong with the log, as the error of a strict opening; None if nothing is."""
+    where = "restore a copy, or open it without strict to go on with what is whole"
+    if replay.damage:
+        first = replay.damage[0]
+        kind = "is torn" if first.torn else "is damaged"
+        return SessionCorruptionError(
+            f"the log of session {session_id!r} {kind} at byte {first.offset:,}, behind record "
+            f"{first.after}: {first.reason} ({first.length:,} bytes); {where}"
+        )
+    if replay.defects:
+        defect = replay.defects[0]
+        return SessionCorruptionError(
+            f"record {defect.seq} of session {session_id!r}, a {defect.kind} at byte {defect.offset:,}, "
+            f"breaks the rules of the log: {defect.reason}; {where}"
+        )
+    return None
+
+
+def first_record(session_id: str, cwd: str) -> SessionStart:
+    return SessionStart(FORMAT_VERSION, session_id, cwd)
+
+
+def _would(replay: Replay, in_use_by: int | None) -> list[str]:
+    state, torn = replay.state, replay.torn
+    if state.too_new is not None:
+        return [f"show the session read-only: {state.too_new}"]
+    if in_use_by is not None:
+        return ["refuse, or show the session read-only, while another process writes it"]
+    would = []
+    if torn is not None:
+        would.append(f"copy the unfinished record at byte {torn.offset:,} aside and cut it off")
+    if replay.set_aside:
+        would.append(f"skip {replay.set_aside} damaged places, each copied aside once")
+    if state.defects:
+        would.append(f"keep {state.defects} events that break the rules, and repair requests around them")
+    if state.open_attempt is not None:
+        would.append("close the interrupted model call; what it had said is kept")
+    if state.calls:
+        started = sum(call.started_seq is not None for call in state.calls.values())
+        would.append(
+            f"answer {len(state.calls)} tool calls: {started} with an unknown outcome, the others not started"
+        )
+    if state.turn_open:
+        would.append(f"close turn {state.turn} as interrupted")
+    return would

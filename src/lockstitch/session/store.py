@@ -1,0 +1,155 @@
+"""What every session store can do, and what an open session is: the interface that agents are written to."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Protocol
+
+from lockstitch.schema.errors import CallerError, SessionReadOnlyError
+from lockstitch.schema.events import Body, Event
+
+from .committer import Channel, Committer, Sink
+from .intake import admit
+from .log_state import LogState
+from .replay import Fold
+from .reports import CheckReport, Listing, OpenReport
+
+
+class SessionStore(Protocol):
+    """Keeps sessions by id. Implementations pass ``lockstitch.testing.store_suite``."""
+
+    async def open(
+        self,
+        session_id: str,
+        *,
+        create: bool = True,
+        cwd: str = "",
+        fold: Fold | None = None,
+        strict: bool = False,
+        read_only: bool = False,
+    ) -> "SessionLog":
+        """Open a session for its one writer, mended and closed so that it can go on.
+
+        Every event of the log goes through ``fold`` in order, the closers of an interruption included; it is
+        called in a worker thread, and never after this returns. ``cwd`` is stored if the session is new.
+        ``read_only`` takes no lock, writes nothing and adds no closers; it also shows a session that is open
+        elsewhere. ``strict`` raises SessionCorruptionError instead of mending, and then nothing is written.
+
+        Raises CallerError for an impossible id or, without ``create``, an unknown one; SessionBusyError;
+        StorageError. A log that needs a newer version opens read-only, and the report says why.
+        """
+        ...
+
+    async def list(self) -> Listing:
+        """All sessions, the latest first. One that cannot be read is listed with its problem."""
+        ...
+
+    async def check(self, session_id: str) -> CheckReport:
+        """What is damaged, and what opening would do. Never writes, and never waits for a writer."""
+        ...
+
+    async def close(self) -> None:
+        """End the store's thread after everything that open sessions have taken is written."""
+        ...
+
+
+class SessionLog:
+    """An open session: take events with ``append``, make them durable with ``flush``."""
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        path: Path | None,
+        state: LogState,
+        report: OpenReport,
+        committer: Committer | None = None,
+        sink: Sink | None = None,
+        release: Callable[[], None] | None = None,
+    ) -> None:
+        """``committer`` and ``sink`` are None for a read-only session; ``release`` gives its lock back."""
+        self.id = session_id
+        self.path = path
+        """The session's directory; None in a store that has none."""
+        self.state = state
+        self.report = report
+        self._committer = committer
+        self._channel = None if sink is None else Channel(sink)
+        self._release = release
+        self._closed = False
+
+    @property
+    def read_only(self) -> bool:
+        return self._channel is None
+
+    def append(self, *bodies: Body, time_ms: int | None = None) -> tuple[Event, ...]:
+        """Take events behind those before, all or none, and return them as a reader will see them.
+
+        They are durable after the next ``flush``, and written within a twentieth of a second anyway. The
+        caller folds the returned events into its own state. ``time_ms`` defaults to the clock.
+
+        Raises GateError for an event that the log could not read back, before anything is taken;
+        SessionReadOnlyError; StorageError if too much is waiting for the disk.
+        """
+        channel = self._writable()
+        now = time.time_ns() // 1_000_000 if time_ms is None else time_ms
+        if not isinstance(now, int) or not 0 <= now < 2**53:
+            raise CallerError(f"time_ms is {now!r}, not Unix milliseconds")
+        assert self._committer is not None
+        self._committer.require_space(channel)
+        admitted = admit(self.state, bodies, now)
+        self._committer.put(channel, admitted.data)
+        return admitted.events
+
+    async def flush(self) -> None:
+        """Everything taken so far is durable on return.
+
+        Raises StorageError if the disk refused; nothing acknowledged is lost then, what was not stays taken,
+        and the next flush tries again. A cancelled flush goes on without its caller.
+        """
+        if self._closed or self._channel is None or self._committer is None:
+            return
+        future = self._committer.sync(self._channel)
+        if future is not None:
+            await _outlive_caller(asyncio.wrap_future(future), future)
+
+    async def close(self) -> None:
+        """Flush, and give the session free for other writers; also if flushing fails, which raises."""
+        if self._closed:
+            return
+        try:
+            await self.flush()
+        finally:
+            self._closed = True
+            channel, release = self._channel, self._release
+            if channel is not None:
+                await asyncio.shield(asyncio.to_thread(_let_go, channel.sink, release))
+
+    def _writable(self) -> Channel:
+        if self._closed:
+            raise CallerError(f"session {self.id!r} is closed: open it again to append")
+        if self._channel is None:
+            reason = self.report.read_only or "it was opened read-only"
+            raise SessionReadOnlyError(f"session {self.id!r} can only be read: {reason}")
+        return self._channel
+
+
+def _let_go(sink: Sink, release: Callable[[], None] | None) -> None:
+    try:
+        sink.close()
+    finally:
+        if release is not None:
+            release()
+
+
+async def _outlive_caller(waiting: "Awaitable[None]", future: "Future[None]") -> None:
+    """Wait; if the caller is cancelled meanwhile, the work goes on and its outcome stays with the log."""
+    task = asyncio.ensure_future(waiting)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        # The channel keeps a failed commit's bytes, so the next flush reports it; here nobody is left to ask.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        raise
