@@ -55,6 +55,8 @@ class ToolContext:
 
     cwd: Path
     """The workspace. Built-in tools stay inside it."""
+    read_roots: tuple[Path, ...] = ()
+    """Directories beside it that built-in tools may read (where ``blob_sink`` puts things, for one)."""
     session_id: str = ""
     call_id: str = ""
     progress: Callable[[str], None] = _ignore
