@@ -49,14 +49,14 @@ def answer(*blocks: Block, finish: str | None = None, usage: Usage | None = USAG
     has_calls = any(isinstance(block, ToolCall) for block in blocks)
     reason = finish or ("tool_calls" if has_calls else "stop")
     decoded = Decoded(content=blocks, finish=Finish(reason=reason), usage=usage, notes=())  # type: ignore[arg-type]
-    return got.AttemptEnded(decoded=decoded, jitter=0.5, provider="p", model="m")
+    return got.AttemptEnded(decoded=decoded, jitter=0.0, provider="p", model="m")
 
 
 def refused(why: object, *blocks: Block, usage: Usage | None = USAGE) -> got.AttemptEnded:
     """A model call that failed."""
     reason = "aborted" if why is ABORTED else "error"
     decoded = Decoded(content=blocks, finish=Finish(reason=reason, failure=why), usage=usage, notes=())  # type: ignore[arg-type]
-    return got.AttemptEnded(decoded=decoded, jitter=0.5, provider="p", model="m")
+    return got.AttemptEnded(decoded=decoded, jitter=0.0, provider="p", model="m")
 
 
 def ended(position: int, text: str = "ok") -> got.ToolEnded:

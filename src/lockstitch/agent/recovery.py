@@ -5,7 +5,7 @@ from typing import Final
 from ..providers.classify import recovery_of
 from ..schema.failures import Failure, Recovery
 
-MEDIA_RUNG: Final = "without_media"
+MEDIA_RUNG: Final = "no_media"
 """First rung that sends no images: where a refusal about media goes at once."""
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from ..history.policy import RUNGS
 from ..llm.retry import RetryPolicy
 from ..schema.blocks import Block, ToolCall
 from ..schema.events import TurnEndReason
@@ -77,7 +78,7 @@ class Rules:
     """Tools that may run beside each other."""
     free: frozenset[str] = frozenset()
     """Tools whose calls need no decision: no approval, no hook."""
-    rungs: tuple[str, ...] = ("normal",)
+    rungs: tuple[str, ...] = RUNGS
     """Ladder of request forms, safest last."""
     can_compact: bool = False
     error_hook: bool = False

@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+from .failures import Failure
+
 
 class LockstitchError(Exception):
     """Root of every exception this package raises on purpose."""
@@ -19,6 +21,8 @@ class ProviderError(LockstitchError):
     """The provider gave up after everything was tried; ``failure`` says how. Exit status 1 or 5."""
 
     code = "PROVIDER"
+    failure: Failure | None = None
+    """Set where the error ends a turn."""
 
 
 class SessionCorruptionError(LockstitchError):

@@ -1,0 +1,236 @@
+"""The public face of the runtime: ``Agent``, ``Session``, ``Turn`` and ``Result``.
+
+``agent = Agent("deepseek:deepseek-chat", tools=[add])``, then ``await agent.run("...")`` for one answer,
+``async with agent.open("id") as session`` for a conversation, and ``run_sync`` and ``stream_sync`` where
+there is no event loop.
+"""
+
+import asyncio
+import os
+import random
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from ..history.context import Context
+from ..llm.endpoint import Endpoint, resolve
+from ..llm.retry import RetryPolicy
+from ..schema.blocks import Block, ToolCall
+from ..schema.errors import CallerError
+from ..schema.events import Event
+from ..schema.messages import Options
+from ..session.store import SessionStore
+from ..tools.contract import Tool, ToolContext, tool
+from ..tools.registry import Registry
+from . import portal
+from .approval import Approver
+from .driver import Models, World
+from .events import UserEvent
+from .hooks import Hooks
+from .requests import RequestMaker
+from .result import Result
+from .resume import Carried
+from .session import Parts, Session
+from .shared import Shared
+from .state import Budget, Price, Rules, Stuck
+from .turn import Turn
+
+__all__ = ["Agent", "Result", "Session", "Turn"]
+
+T = TypeVar("T")
+
+
+class Agent:
+    """A model with tools, instructions and rules. Cheap to make; connects when it first has to."""
+
+    def __init__(
+        self,
+        model: "str | Models",
+        *,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        instructions: str = "",
+        store: SessionStore | Path | str | None = None,
+        budget: Budget | None = None,
+        approve: "Approver | Literal[True] | None" = None,
+        base_url: str | None = None,
+        cwd: Path | str | None = None,
+        options: Options | None = None,
+        hooks: Hooks | None = None,
+        retry: RetryPolicy | None = None,
+        stuck: Stuck | None = None,
+        price: Price | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """``model``: ``provider:model``, or an object that answers model calls (``lockstitch.testing``).
+
+        ``store``: where sessions are kept; None: the user's data directory (``LOCKSTITCH_HOME``).
+        ``approve``: asked about tools that need it; True allows all; with None a call that needs it ends the
+        turn.
+        ``cwd``: workspace of the tools; None: the session's, for a new one the current directory.
+        Raises CallerError for tools that cannot be described.
+        """
+        self._model = model
+        self._registry = Registry(item if isinstance(item, Tool) else tool(item) for item in tools)
+        self._instructions = instructions
+        self._base_url = base_url
+        self._cwd = cwd
+        self._options = options
+        self._hooks = hooks or Hooks()
+        self._approve = approve
+        self._environ = environ
+        self._rules = Rules(
+            retry=retry or RetryPolicy(),
+            budget=budget or Budget(),
+            stuck=stuck or Stuck(),
+            price=price,
+            parallel=frozenset(tool.name for tool in self._registry if tool.parallel),
+            free=self._free_tools(),
+            error_hook=self._hooks.on_request_error is not None,
+        )
+        self._shared = Shared(store, None if isinstance(model, str) else model)
+
+    async def run(
+        self,
+        prompt: str | Sequence[Block] | None,
+        *,
+        session: str | None = None,
+        output: type[T] | None = None,
+    ) -> Result[T]:
+        """One turn in a session (a new one without ``session``), to its end.
+
+        ``prompt`` None continues the session. Raises ProviderError, BudgetError, ApprovalRequiredError or
+        TurnFailedError if the turn did not come to an answer; the session can go on in any case.
+        """
+        async with self.open(session) as opened:
+            turn: Turn[T] = (
+                opened.resume(output=output) if prompt is None else opened.send(prompt, output=output)
+            )
+            async with turn:
+                return (await turn.result()).check()
+
+    async def stream(
+        self, prompt: str | Sequence[Block] | None, *, session: str | None = None
+    ) -> AsyncIterator[UserEvent]:
+        """The events of one turn; the last is ``TurnEnded``. Leaving early cancels the turn."""
+        async with self.open(session) as opened:
+            turn: Turn[Any] = opened.resume() if prompt is None else opened.send(prompt)
+            async with turn:
+                async for event in turn:
+                    yield event
+
+    def run_sync(
+        self,
+        prompt: str | Sequence[Block] | None,
+        *,
+        session: str | None = None,
+        output: type[T] | None = None,
+    ) -> Result[T]:
+        """``run`` for code without an event loop. Ctrl-C cancels the turn, waits for its end, passes on."""
+        return portal.call(self.run(prompt, session=session, output=output))
+
+    def stream_sync(
+        self, prompt: str | Sequence[Block] | None, *, session: str | None = None
+    ) -> Iterator[UserEvent]:
+        """``stream`` for code without an event loop."""
+        return portal.iterate(self.stream(prompt, session=session))
+
+    def open(
+        self, session: str | None = None, *, create: bool = True
+    ) -> AbstractAsyncContextManager[Session]:
+        """The session of this id, made if there is none; without an id, a new one.
+
+        What a crash left open is closed first; ``session.report`` says what was mended. Raises CallerError
+        for an impossible id, an unknown model or a missing key, SessionBusyError, StorageError.
+        """
+        return self._opened(session, create)
+
+    @asynccontextmanager
+    async def _opened(self, session_id: str | None, create: bool) -> AsyncIterator[Session]:
+        opened = await self._open(session_id, create=create)
+        try:
+            yield opened
+        finally:
+            await asyncio.shield(opened.close())
+
+    async def _open(self, session_id: str | None, *, create: bool) -> Session:
+        environ = os.environ if self._environ is None else self._environ
+        endpoint = self._endpoint(environ)
+        context, carried = Context(), Carried()
+
+        def fold(event: Event) -> None:
+            context.apply(event)
+            carried.apply(event)
+
+        store, models = await self._shared.take(environ)
+        try:
+            log = await store.open(
+                new_session_id() if session_id is None else session_id,
+                create=create,
+                cwd=str(self._workspace("")),
+                fold=fold,
+            )
+            workspace = self._workspace(context.cwd)
+            world = World(
+                log=log,
+                context=context,
+                carried=carried,
+                requests=self._requests(endpoint),
+                models=models,
+                registry=self._registry,
+                clock_ms=lambda: time.time_ns() // 1_000_000,
+                jitter=random.random,
+                hooks=self._hooks,
+                approve=None if self._approve is True else self._approve,
+                approve_all="policy" if self._approve is True else "",
+                tool_context=_surroundings(workspace, log.id, environ),
+            )
+        except BaseException:
+            await asyncio.shield(self._shared.give_back())
+            raise
+        return Session(Parts(log, world, self._rules, workspace, self._shared.give_back))
+
+    def _endpoint(self, environ: Mapping[str, str]) -> Endpoint:
+        if isinstance(self._model, str):
+            return resolve(self._model, base_url=self._base_url, environ=environ)
+        endpoint = getattr(self._model, "endpoint", None)
+        if not isinstance(endpoint, Endpoint):
+            raise CallerError("a model object needs an .endpoint beside .stream(); see lockstitch.testing")
+        return endpoint
+
+    def _workspace(self, stored: str) -> Path:
+        """The caller's choice, else the session's own, else where the program stands."""
+        if self._cwd is not None:
+            return Path(self._cwd).expanduser().resolve()
+        return Path(stored) if stored else Path.cwd()
+
+    def _requests(self, endpoint: Endpoint) -> RequestMaker:
+        return RequestMaker(
+            endpoint=endpoint,
+            registry=self._registry,
+            system=self._instructions,
+            options=self._options,
+        )
+
+    def _free_tools(self) -> frozenset[str]:
+        if self._hooks.before_tool is not None:
+            return frozenset()
+        return frozenset(tool.name for tool in self._registry if tool.needs == "nothing")
+
+
+def _surroundings(
+    workspace: Path, session_id: str, environ: Mapping[str, str]
+) -> Callable[[ToolCall, Callable[[str], None]], ToolContext]:
+    def make(call: ToolCall, progress: Callable[[str], None]) -> ToolContext:
+        return ToolContext(
+            cwd=workspace, session_id=session_id, call_id=call.id, progress=progress, environ=environ
+        )
+
+    return make
+
+
+def new_session_id() -> str:
+    """Sorts by time and is easy to type: ``20261130-142501-3f9a``."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"

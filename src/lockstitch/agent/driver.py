@@ -1,0 +1,366 @@
+"""The driver: performs the turn machine's effects and tells the machine what came of them.
+
+One driver runs one turn. Everything that takes time runs as a task of it and ends in one input; the inputs
+are taken one by one, so the machine and the log see one order of events. When ``run`` returns, the turn is
+closed in the log and no task of it is left, except a tool that did not stop when told to.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, assert_never
+
+from ..history.context import Context
+from ..history.decode import Decoded
+from ..llm.endpoint import Endpoint
+from ..providers.wire_request import WireRequest
+from ..schema import chunks
+from ..schema.blocks import Block, Text, ToolCall
+from ..schema.chunks import Chunk, Finish
+from ..schema.events import Body, Event
+from ..schema.failures import failure
+from ..schema.messages import Request
+from ..tools.contract import ToolContext
+from ..tools.registry import Registry
+from ..tools.run import Ran, run_call
+from . import approval, events, hooks
+from . import effects as fx
+from . import inputs as got
+from .channel import Channel
+from .deltas import Coalescer
+from .hooks import Hooks
+from .machine import advance
+from .requests import Prepared, RequestMaker
+from .resume import Carried
+from .state import State
+
+CANCELLED_TEXT: Final = (
+    "This call was cancelled while it ran; what it did until then may have had effects. "
+    "Check before you repeat it."
+)
+STOP_S: Final = 3.0
+"""From being told to stop to being left behind; tools have their own, shorter limit."""
+
+
+class Log(Protocol):
+    """What the driver needs of a session's log; ``session.file_store.SessionLog`` is one."""
+
+    def append(self, *bodies: Body, time_ms: int | None = None) -> tuple[Event, ...]: ...
+
+    async def flush(self) -> None: ...
+
+
+class ModelStream(Protocol):
+    """One model call; it ends in exactly one ``Finish`` and raises nothing of the provider's."""
+
+    async def __aenter__(self) -> "ModelStream": ...
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+    def __aiter__(self) -> "ModelStream": ...
+
+    async def __anext__(self) -> Chunk: ...
+
+    def cancel(self) -> None: ...
+
+    @property
+    def result(self) -> Decoded: ...
+
+
+class Models(Protocol):
+    """Where model calls go: ``llm.runtime.ModelRuntime``, or a scripted model in tests."""
+
+    def stream(
+        self,
+        endpoint: Endpoint,
+        wire: WireRequest,
+        *,
+        input_estimate: int = 0,
+        context_ratio: float | None = None,
+    ) -> Any: ...
+
+
+@dataclass(slots=True)
+class World:
+    """What the driver acts on and asks. Time and chance are injected, so a test can hold them still."""
+
+    log: Log
+    context: Context
+    carried: Carried
+    requests: RequestMaker
+    models: Models
+    registry: Registry
+    clock_ms: Callable[[], int]
+    jitter: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    hooks: Hooks = field(default_factory=Hooks)
+    approve: approval.Approver | None = None
+    approve_all: str = ""
+    """Who approved everything beforehand (``--yes``); empty: nobody did."""
+    tool_context: Callable[[ToolCall, Callable[[str], None]], ToolContext] | None = None
+    output_check: Callable[[str], Awaitable[got.StopHookSaid]] | None = None
+    """Judges the last text of a turn; see ``structured``."""
+
+    def append(self, *bodies: Body) -> tuple[Event, ...]:
+        """Into the log, and into everything that is folded from it."""
+        taken = self.log.append(*bodies, time_ms=self.clock_ms())
+        for event in taken:
+            self.context.apply(event)
+            self.carried.apply(event)
+        return taken
+
+
+class Driver:
+    """Runs one turn from ``TurnRequested`` to ``EndTurn``."""
+
+    def __init__(self, world: World, state: State, channel: Channel) -> None:
+        self.state = state
+        self.ending: fx.EndTurn | None = None
+        self._world = world
+        self._channel = channel
+        self._inputs: asyncio.Queue[got.Input] = asyncio.Queue()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._asking: set[asyncio.Task[None]] = set()
+        self._tools: set[asyncio.Task[None]] = set()
+        self._stream: Any = None
+        self._prepared: Prepared | None = None
+        self._stopping = False
+        self._broken: BaseException | None = None
+
+    async def run(self, requested: got.TurnRequested) -> None:
+        """The whole turn. Raises what a hook or an approver raised, once the turn is closed.
+
+        Raises what the log raised (``StorageError``) with the turn left open; opening it again closes it.
+        """
+        self.tell(requested)
+        try:
+            while self.ending is None:
+                given = await self._inputs.get()
+                self.state, effects = advance(self.state, given, now_ms=self._world.clock_ms())
+                for effect in effects:
+                    await self._perform(effect)
+        finally:
+            await self._stop_everything()
+        if self._broken is not None:
+            raise self._broken
+
+    def tell(self, given: got.Input) -> None:
+        """Tell the machine; taken in order."""
+        self._inputs.put_nowait(given)
+
+    async def _perform(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Append(bodies=bodies):
+                self._world.append(*bodies)
+            case fx.StoreMessage(body=body):
+                (event,) = self._world.append(body)
+                self.tell(got.MessageStored(event.seq))
+            case fx.Flush():
+                await self._world.log.flush()
+            case fx.Emit(event=event):
+                await self._channel.send(event)
+            case fx.Prepare(rung=rung):
+                self._ask(self._prepare(rung))
+            case fx.CallModel():
+                self._start(self._call_model())
+            case fx.WaitRetry(delay_ms=delay_ms):
+                self._ask(self._wait(delay_ms / 1000))
+            case fx.AskErrorHook(failure=why):
+                self._ask(self._error_hook(why))
+            case fx.AskStopHook(text=text):
+                self._ask(self._stop_hook(text))
+            case fx.Compact():
+                self.tell(got.CompactionDone(applied=False))
+            case fx.Decide(position=position, call=call):
+                self._ask(self._decide(position, call))
+            case fx.RunTool(position=position, call=call):
+                self._tools.add(self._start(self._run_tool(position, call)))
+            case fx.Stop():
+                self._stop()
+            case fx.EndTurn():
+                self.ending = effect
+            case _:
+                assert_never(effect)
+
+    # ---- the request and the model ----
+
+    async def _prepare(self, rung: str) -> None:
+        world = self._world
+        request, projected = world.requests.request(world.context, rung)
+        if world.hooks.before_request is not None:
+            changed: Request | None = await hooks.ask(world.hooks.before_request, request)
+            request = changed or request
+        prepared = world.requests.prepare(world.context, world.carried, rung, request, projected)
+        if isinstance(prepared, got.RequestUnfit):
+            self.tell(prepared)
+            return
+        self._prepared = prepared
+        self.tell(prepared.ready)
+
+    async def _call_model(self) -> None:
+        world, prepared = self._world, self._prepared
+        assert prepared is not None, "a model is called only with a prepared request"
+        endpoint = world.requests.endpoint
+        window = endpoint.profile.context_window
+        ratio = prepared.input_estimate / window if window else None
+        deltas = Coalescer()
+        decoded: Decoded | None = None
+        try:
+            async with world.models.stream(
+                endpoint, prepared.wire, input_estimate=prepared.input_estimate, context_ratio=ratio
+            ) as stream:
+                self._stream = stream
+                if self._stopping:
+                    stream.cancel()
+                async for chunk in stream:
+                    await self._show(chunk, deltas)
+            decoded = stream.result
+        finally:
+            self._stream = None
+            if rest := deltas.flush():
+                world.append(*rest)
+            if decoded is None:
+                decoded = lost("the model call broke off inside of Lockstitch; please report this")
+            self._judge(prepared, decoded)
+
+    def _judge(self, prepared: Prepared, decoded: Decoded) -> None:
+        requests, why = self._world.requests, decoded.finish.failure
+        if why is None:
+            requests.settled()
+        else:
+            requests.refused(prepared.wire, why)
+        endpoint = requests.endpoint
+        self.tell(
+            got.AttemptEnded(
+                decoded=decoded,
+                jitter=self._world.jitter(),
+                provider=endpoint.profile.name,
+                model=endpoint.model,
+            )
+        )
+
+    async def _show(self, chunk: Chunk, deltas: Coalescer) -> None:
+        match chunk:
+            case chunks.TextDelta(index=index, text=text):
+                due = deltas.add(index, "text", text, self._world.clock_ms())
+                event: events.UserEvent = events.TextDelta(text)
+            case chunks.ReasoningDelta(index=index, text=text):
+                due = deltas.add(index, "reasoning", text, self._world.clock_ms())
+                event = events.ReasoningDelta(text)
+            case _:
+                return
+        if due:
+            self._world.append(*due)
+        await self._channel.send(event)
+
+    async def _wait(self, delay_s: float) -> None:
+        await self._world.sleep(delay_s)
+        self.tell(got.RetryDue())
+
+    async def _error_hook(self, why: Any) -> None:
+        hook = self._world.hooks.on_request_error
+        verdict: hooks.Verdict = "default" if hook is None else await hooks.ask(hook, why)
+        self.tell(got.ErrorHookSaid(verdict, self._world.jitter()))
+
+    async def _stop_hook(self, text: str) -> None:
+        world = self._world
+        if world.output_check is not None:
+            said = await world.output_check(text)
+            if said.messages or said.failed:
+                self.tell(said)
+                return
+        hook = world.hooks.turn_stopping
+        more = None if hook is None else await hooks.ask(hook, text)
+        messages: tuple[tuple[Block, ...], ...] = ((Text(more),),) if more else ()
+        self.tell(got.StopHookSaid(messages))
+
+    # ---- tools ----
+
+    async def _decide(self, position: int, call: ToolCall) -> None:
+        world = self._world
+        if world.hooks.before_tool is not None:
+            reason = await hooks.ask(world.hooks.before_tool, call)
+            if reason:
+                self.tell(got.CallDecided(position, "denied", by="hook", reason=reason))
+                return
+        tool = world.registry.get(call.name)
+        if tool is None or tool.needs == "nothing":
+            self.tell(got.CallDecided(position, "allowed", by="policy", logged=False))
+        elif world.approve_all:
+            self.tell(got.CallDecided(position, "allowed", by=world.approve_all))
+        elif call.name in world.carried.allowed:
+            self.tell(got.CallDecided(position, "allowed", by="session"))
+        elif world.approve is None:
+            self.tell(got.CallDecided(position, "nobody"))
+        else:
+            self.tell(got.CallAsked(position))
+            self.tell(await approval.put_to(world.approve, position, call))
+
+    async def _run_tool(self, position: int, call: ToolCall) -> None:
+        ran: Ran | None = None
+        try:
+            ran = await run_call(self._world.registry, call, self._tool_context(call))
+            if self._world.hooks.after_tool is not None:
+                ran = await hooks.ask(self._world.hooks.after_tool, call, ran) or ran
+        finally:
+            # Whatever ended this task, the call is answered exactly once.
+            self.tell(ended(position, ran))
+
+    def _tool_context(self, call: ToolCall) -> ToolContext:
+        def progress(text: str) -> None:
+            self._channel.offer(events.ToolProgress(call_id=call.id, text=text))
+
+        make = self._world.tool_context
+        assert make is not None, "a session gives its tools their surroundings"
+        return make(call, progress)
+
+    # ---- tasks ----
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ask(self, work: Coroutine[Any, Any, None]) -> None:
+        self._asking.add(self._start(work))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._asking.discard(task)
+        self._tools.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None and self._broken is None:
+            # A hook, an approver or a defect of ours: close the turn first, then pass it on.
+            self._broken = error
+            self.tell(got.Broke(f"{type(error).__name__}: {error}"))
+
+    def _stop(self) -> None:
+        self._stopping = True
+        if self._stream is not None:
+            self._stream.cancel()
+        for task in (*self._asking, *self._tools):
+            task.cancel()
+
+    async def _stop_everything(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=STOP_S)
+
+
+def ended(position: int, ran: Ran | None) -> got.ToolEnded:
+    """The input for a tool that ended; None: it was cancelled."""
+    if ran is None:
+        return got.ToolEnded(position, "cancelled", (Text(CANCELLED_TEXT),), is_error=True)
+    return got.ToolEnded(
+        position, ran.outcome, ran.content, ran.is_error, duration_ms=ran.duration_ms, meta=ran.meta
+    )
+
+
+def lost(message: str) -> Decoded:
+    """Stands for a model call that has no result of its own."""
+    finish = Finish(reason="aborted", failure=failure("ABORTED", message))
+    return Decoded(content=(), finish=finish, usage=None, notes=())

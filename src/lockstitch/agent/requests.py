@@ -1,0 +1,146 @@
+"""From the live context to a request that its protocol's validator accepts: the answer to ``Prepare``.
+
+A request the validator objects to is never sent: the projection is at fault then, and the turn machine climbs
+to a safer rung. This is the one place where projection, encoding and validation meet.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from ..history.context import Context
+from ..history.policy import policy
+from ..history.project import Projected, Projector
+from ..history.tokens import estimate
+from ..llm.endpoint import Endpoint
+from ..providers import dialects
+from ..providers.wire_request import WireRequest
+from ..schema.errors import CallerError
+from ..schema.events import Body, Recovery, RequestHeader
+from ..schema.failures import Failure, failure
+from ..schema.messages import Options, Request
+from ..schema.notes import Violation
+from ..tools.registry import Registry
+from .events import Repaired, UserEvent
+from .inputs import RequestReady, RequestUnfit
+from .resume import Carried, repair_key
+
+VIOLATIONS_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that may be sent, and what is to be logged before it."""
+
+    wire: WireRequest
+    ready: RequestReady
+    input_estimate: int
+
+
+class RequestMaker:
+    """Makes the requests of one session for one model."""
+
+    def __init__(
+        self,
+        *,
+        endpoint: Endpoint,
+        registry: Registry,
+        system: str = "",
+        options: Options | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self._registry = registry
+        profile = endpoint.profile
+        custom_url = endpoint.base_url if endpoint.base_url != profile.base_url else None
+        self.header = RequestHeader(
+            provider=profile.name,
+            model=endpoint.model,
+            options=options or Options(),
+            system=system,
+            tools=registry.specs(),
+            base_url=custom_url,
+        )
+        self._refused: set[bytes] = set()
+        self._projector: Projector | None = None
+        self._place = ("", 0)
+        self._taken = 0
+
+    def request(self, context: Context, rung: str) -> tuple[Request, Projected]:
+        """The projected request on ``rung``; it may still be unfit to send."""
+        header = self.header
+        projected = self._projection(context, rung)
+        request = Request(
+            model=header.model,
+            messages=projected.messages,
+            system=header.system,
+            tools=header.tools,
+            options=header.options,
+        )
+        return request, projected
+
+    def prepare(
+        self, context: Context, carried: Carried, rung: str, request: Request, projected: Projected
+    ) -> Prepared | RequestUnfit:
+        """Encode and validate. Changes nothing but the memory of what was sent."""
+        try:
+            wire = dialects.encode(request, self.endpoint.profile)
+        except CallerError as error:
+            return RequestUnfit(failure("INVALID_STRUCTURE", f"the request cannot be written: {error}"))
+        found = dialects.violations(wire.body, wire.dialect, self.endpoint.profile)
+        if found:
+            return RequestUnfit(unfit(found))
+        digest = hashlib.sha256(msgspec.json.encode(wire.body)).digest() if self._refused else b""
+        if digest in self._refused:
+            said = "this rung would send what was just refused"
+            return RequestUnfit(failure("INVALID_STRUCTURE", said), repeated=True)
+        tokens = self.estimate(context)
+        bodies: list[Body] = []
+        events: tuple[UserEvent, ...] = ()
+        if context.header != self.header:
+            bodies.append(self.header)
+        if projected.anomalies:
+            anomalies = tuple(projected.anomalies)
+            if repair_key(rung, anomalies) not in carried.repairs:
+                header = self.header
+                bodies.append(
+                    Recovery(rung=rung, anomalies=anomalies, provider=header.provider, model=header.model)
+                )
+                events = (Repaired(rung=rung, anomalies=anomalies),)
+        ready = RequestReady(input_estimate=tokens, bodies=tuple(bodies), events=events)
+        return Prepared(wire=wire, ready=ready, input_estimate=tokens)
+
+    def _projection(self, context: Context, rung: str) -> Projected:
+        """Only what is new is projected, unless the rung or older messages changed."""
+        place = (rung, context.epoch)
+        if self._projector is None or place != self._place or self._taken > len(context.messages):
+            thinking = self.header.options.reasoning_effort != "off"
+            wanted = policy(self.endpoint.profile, model=self.header.model, rung=rung, thinking=thinking)
+            self._projector, self._place, self._taken = Projector(wanted), place, 0
+        self._projector.extend(context.messages[self._taken :])
+        self._taken = len(context.messages)
+        return self._projector.projected
+
+    def refused(self, wire: WireRequest, why: Failure) -> None:
+        """Remember a request that was refused for its structure, so that no rung repeats it byte for byte."""
+        self._refused.add(hashlib.sha256(msgspec.json.encode(wire.body)).digest())
+
+    def settled(self) -> None:
+        """An answer came: what was refused before it is history."""
+        self._refused.clear()
+
+    def estimate(self, context: Context) -> int:
+        """Tokens of the next prompt: the provider's last count and an estimate of what is new."""
+        messages = context.messages
+        if context.last_usage is None:
+            return estimate(messages, system=self.header.system, tools=self.header.tools)
+        return context.last_usage.context_tokens + estimate(messages[context.measured :])
+
+
+def unfit(found: list[Violation]) -> Failure:
+    """The local refusal of a request that breaks its protocol's rules."""
+    shown = "; ".join(f"{v.rule} at {v.where}" for v in found[:VIOLATIONS_SHOWN])
+    more = f" and {len(found) - VIOLATIONS_SHOWN} more" if len(found) > VIOLATIONS_SHOWN else ""
+    text = f"the request breaks its protocol's rules ({shown}{more}) and was not sent; please report this"
+    return failure("INVALID_STRUCTURE", text, subkind="violations")

@@ -1,0 +1,69 @@
+"""What a turn takes over from the log (pure): the part that the live context does not hold."""
+
+import msgspec
+
+from ..history.context import Context
+from ..schema.events import (
+    Approval,
+    AssistantMessage,
+    Event,
+    Recovery,
+    RetryScheduled,
+    StepStart,
+    TurnEnd,
+)
+from ..schema.notes import Anomaly
+from .state import Queued, Rules, State
+
+
+class Carried:
+    """Folds the events of a session beside its ``Context``; the same log always gives the same."""
+
+    def __init__(self) -> None:
+        self.retries = 0
+        """Retries that the last turn, if it was interrupted, had used up in its open step."""
+        self.repairs: set[bytes] = set()
+        """Sets of anomalies that the log names already."""
+        self.allowed: set[str] = set()
+        """Tools whose approval a person gave for the whole session."""
+        self._before = 0
+        self._in_step = 0
+
+    def apply(self, event: Event) -> None:
+        """Take one event, in order of ``seq``."""
+        match event.body:
+            case StepStart(step=step):
+                self._before = self.retries if step == 1 else 0
+                self._in_step = 0
+            case RetryScheduled(retry=retry):
+                self._in_step = retry
+            case AssistantMessage(finish=finish) if finish != "interrupted":
+                self._before = self._in_step = 0
+            case TurnEnd(reason=reason):
+                self.retries = self._before + self._in_step if reason == "interrupted" else 0
+                self._before = self._in_step = 0
+            case Recovery(rung=rung, anomalies=anomalies) if anomalies:
+                self.repairs.add(repair_key(rung, anomalies))
+            case Approval(decision="allowed", remember="session", pattern=pattern):
+                self.allowed.add(pattern)
+            case _:
+                pass
+
+
+def repair_key(rung: str, anomalies: tuple[Anomaly, ...]) -> bytes:
+    """Stands for a distinct set of anomalies: each is logged and told once."""
+    return msgspec.json.encode([rung, sorted(anomalies, key=msgspec.json.encode)])
+
+
+def machine_state(rules: Rules, context: Context, carried: Carried, *, provider: str, model: str) -> State:
+    """The machine between turns, as the log leaves it."""
+    queue = tuple(Queued(item.id, item.content, item.mode) for item in context.queued.values())
+    return State(
+        rules=rules,
+        turn=context.turn,
+        carried=carried.retries,
+        base_rung=context.recovered.get((provider, model), "normal"),
+        queue=queue,
+        session_usage=context.usage,
+        session_cost_usd=rules.price.of(context.usage) if rules.price else 0.0,
+    )

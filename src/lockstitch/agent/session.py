@@ -1,0 +1,256 @@
+"""A session: one durable conversation that takes turns, one at a time."""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar
+
+from ..schema.blocks import Block, Text
+from ..schema.errors import CallerError
+from ..schema.events import Body, InputQueued, Title, UserMessage
+from ..schema.messages import Message
+from ..schema.usage import Usage
+from ..session.closers import closers
+from ..session.reports import OpenReport
+from ..session.store import SessionLog
+from . import effects as fx
+from . import inputs as got
+from .driver import Driver, World
+from .result import Result
+from .resume import machine_state
+from .state import Rules, State
+from .structured import Output
+from .turn import Running, Turn
+
+T = TypeVar("T")
+
+CONTINUE_TEXT: Final = "Continue where you left off."
+"""What a turn begins with that nobody typed a prompt for; its origin is ``runtime``."""
+TITLE_CHARS: Final = 80
+
+
+@dataclass(slots=True)
+class Parts:
+    """What a session is made of; ``Agent.open`` puts them together."""
+
+    log: SessionLog
+    world: World
+    rules: Rules
+    cwd: Path
+    close: Callable[[], Any]
+    """Gives back what the agent shares among its sessions."""
+
+
+class Session:
+    """Made by ``Agent.open``. Every turn is in the log before its ``TurnEnded`` is seen."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._running: Running | None = None
+        self._turn_lock = asyncio.Lock()
+        self._closed = False
+
+    # ---- what is known ----
+
+    @property
+    def id(self) -> str:
+        return self._parts.log.id
+
+    @property
+    def report(self) -> OpenReport:
+        """What opening the session found and mended."""
+        return self._parts.log.report
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The live history, as faithful as the log. A view: do not change it."""
+        return self._parts.world.context.messages
+
+    @property
+    def title(self) -> str:
+        return self._parts.world.context.title
+
+    @property
+    def usage(self) -> Usage:
+        """Of the whole session, failed attempts included."""
+        return self._parts.world.context.usage
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars for ``usage`` at the current model's price; None where that is not known."""
+        price = self._parts.rules.price
+        return None if price is None else price.of(self.usage)
+
+    @property
+    def read_only(self) -> bool:
+        return self._parts.log.read_only
+
+    @property
+    def cwd(self) -> Path:
+        """The workspace of the tools."""
+        return self._parts.cwd
+
+    # ---- turns ----
+
+    def send(self, prompt: str | Sequence[Block], *, output: type[T] | None = None) -> Turn[T]:
+        """A turn that begins with ``prompt``. With ``output`` its last answer is a value of that type.
+
+        Follow-ups that were queued run behind it, in the same ``Turn``. Raises CallerError for an empty
+        prompt and, once it starts, for a second turn at the same time; SessionReadOnlyError.
+        """
+        content = _content(prompt)
+        return self._turn((content, "user"), output)
+
+    def resume(self, *, output: type[T] | None = None) -> Turn[T]:
+        """A turn that goes on where the last one stopped, however it stopped.
+
+        Queued input begins it; without any, the runtime says "Continue where you left off." (origin
+        ``runtime``). Raises CallerError, once it starts, if nothing was ever said in the session.
+        """
+        return self._turn(None, output)
+
+    async def steer(self, text: str | Sequence[Block]) -> None:
+        """Said to the model at the next step of the running turn, or first in the next turn. Durable."""
+        await self._queue(_content(text), "steer")
+
+    async def follow_up(self, text: str | Sequence[Block]) -> None:
+        """A turn of its own behind the running one. Durable."""
+        await self._queue(_content(text), "follow_up")
+
+    def cancel(self, detail: str = "cancelled by the user") -> None:
+        """End the running turn soon, with every call answered. Without one, nothing."""
+        if self._running is not None:
+            self._running.cancel(detail)
+
+    async def close(self) -> None:
+        """Cancel what runs, wait until it is closed, and give the session free."""
+        if self._closed:
+            return
+        self._closed = True
+        running = self._running
+        if running is not None and running.task is not None:
+            running.leave("the session is being closed")
+            await asyncio.shield(asyncio.wait({running.task}))
+        try:
+            await self._parts.log.close()
+        finally:
+            await self._parts.close()
+
+    # ---- the work ----
+
+    def _turn(self, said: tuple[tuple[Block, ...], str] | None, wanted: type[T] | None) -> Turn[T]:
+        output = None if wanted is None else Output(wanted)
+
+        async def begin(running: Running) -> None:
+            await self._begin(running, said, output)
+
+        def make_result(running: Running) -> Result[T]:
+            return self._result(running, output)
+
+        return Turn(begin, make_result=make_result)
+
+    async def _begin(
+        self, running: Running, said: tuple[tuple[Block, ...], str] | None, output: Output | None
+    ) -> None:
+        if self._closed:
+            raise CallerError(f"session {self.id!r} is closed; open it again")
+        previous = self._running
+        if previous is not None and previous.cancelled is None:
+            raise CallerError("a turn is running in this session; use steer() or follow_up(), or wait for it")
+        async with self._turn_lock:
+            self._running = running
+            try:
+                await self._run_turns(running, self._request(said, output), output)
+            finally:
+                self._running = None
+
+    async def _run_turns(self, running: Running, requested: got.TurnRequested, output: Output | None) -> None:
+        world = self._parts.world
+        world.output_check = None if output is None else output.check
+        while True:
+            driver = Driver(world, self._machine(), running.channel)
+            await running.drive(driver, requested)
+            follows = any(item.mode == "follow_up" for item in world.context.queued.values())
+            if not follows or driver.ending != fx.EndTurn("completed") or running.cancelled is not None:
+                return
+            requested = got.TurnRequested(())
+
+    def _machine(self) -> State:
+        """The machine between turns: always what the log says, whatever the last turn went through."""
+        world = self._parts.world
+        wants_stop_hook = world.output_check is not None or world.hooks.turn_stopping is not None
+        rules = replace(self._parts.rules, stop_hook=wants_stop_hook)
+        header = world.requests.header
+        return machine_state(
+            rules, world.context, world.carried, provider=header.provider, model=header.model
+        )
+
+    def _request(
+        self, said: tuple[tuple[Block, ...], str] | None, output: Output | None
+    ) -> got.TurnRequested:
+        self._mend()
+        number = self._parts.world.context.turn + 1
+        messages: list[UserMessage] = []
+        if said is not None:
+            content, origin = said
+            messages.append(UserMessage(id=f"t{number}u", content=content, origin=origin))
+            self._give_title(content)
+        elif not self._parts.world.context.queued:
+            if not self._parts.world.context.messages:
+                raise CallerError(f"session {self.id!r} has nothing to continue; give it a prompt")
+            messages.append(UserMessage(id=f"t{number}u", content=(Text(CONTINUE_TEXT),), origin="runtime"))
+        if output is not None:
+            messages.append(
+                UserMessage(id=f"t{number}o", content=(Text(output.instructions),), origin="runtime")
+            )
+        return got.TurnRequested(tuple(messages))
+
+    def _mend(self) -> None:
+        """Close what a turn left open that broke off over a full disk or a defect of ours."""
+        log = self._parts.log
+        if not log.read_only and log.state.turn_open:
+            left: list[Body] = closers(log.state)
+            self._parts.world.append(*left)
+
+    def _give_title(self, content: tuple[Block, ...]) -> None:
+        if self.title:
+            return
+        text = " ".join(" ".join(b.text for b in content if isinstance(b, Text)).split())
+        if text:
+            title = text if len(text) <= TITLE_CHARS else text[: TITLE_CHARS - 1] + "…"
+            self._parts.world.append(Title(title=title))
+
+    async def _queue(self, content: tuple[Block, ...], mode: Literal["steer", "follow_up"]) -> None:
+        arrived = got.InputArrived(id=f"q{secrets.token_hex(6)}", content=content, mode=mode)
+        running = self._running
+        if running is not None and running.driver is not None:
+            running.driver.tell(arrived)
+            return
+        world = self._parts.world
+        world.append(InputQueued(id=arrived.id, content=content, mode=mode))
+        await world.log.flush()
+
+    def _result(self, running: Running, output: Output | None) -> Result[Any]:
+        end, price = running.end, self._parts.rules.price
+        assert end is not None, "a turn that was read to its end has told it"
+        return Result(
+            text=end.text,
+            output=None if output is None else output.value,
+            usage=end.usage,
+            cost=None if price is None else price.of(end.usage),
+            session_id=self.id,
+            repairs=tuple(running.repairs),
+            reason=end.reason,
+            failure=end.failure,
+            detail=end.detail,
+            turn=end.turn,
+        )
+
+
+def _content(prompt: str | Sequence[Block]) -> tuple[Block, ...]:
+    content: tuple[Block, ...] = (Text(prompt),) if isinstance(prompt, str) else tuple(prompt)
+    if not any(not isinstance(block, Text) or block.text.strip() for block in content):
+        raise CallerError("the prompt is empty; say what is to be done")
+    return content
