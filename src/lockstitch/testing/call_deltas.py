@@ -18,16 +18,23 @@ class CallDelta:
     """Any of ``index``, ``id``, ``name``, ``arguments``."""
 
 
-def deltas(reply: Reply) -> list[CallDelta]:
-    """The calls of ``reply`` in the order of the wire."""
-    each = [_of_call(reply, position, call) for position, call in enumerate(reply.calls)]
+def deltas(reply: Reply, before: int = 0) -> list[CallDelta]:
+    """The calls of ``reply`` in the order of the wire; their indices start at ``before``."""
+    each = [_of_call(reply, position, call, before) for position, call in enumerate(reply.calls)]
     if "interleaved" not in reply.quirks:
         return [delta for one in each for delta in one]
     longest = max(map(len, each), default=0)
     return [one[turn] for turn in range(longest) for one in each if turn < len(one)]
 
 
-def _of_call(reply: Reply, position: int, call: ReplyCall) -> list[CallDelta]:
+def index_fields(quirks: frozenset[str], index: int) -> dict[str, Any]:
+    """``index`` as it stands on the wire: a dict with it, or an empty one."""
+    if "no_index" in quirks:
+        return {}
+    return {"index": index + 1 if "one_based_index" in quirks else index}
+
+
+def _of_call(reply: Reply, position: int, call: ReplyCall, before: int) -> list[CallDelta]:
     pieces: list[Any] = _argument_pieces(reply, position, call)
     made: list[CallDelta] = []
     for i, piece in enumerate(pieces):
@@ -38,7 +45,7 @@ def _of_call(reply: Reply, position: int, call: ReplyCall) -> list[CallDelta]:
     if "split_name" in reply.quirks:
         made[0].fields["name"], rest = call.name[:1], call.name[1:]
         made[1:1] = [CallDelta(position, first=False, last=False, fields={"name": rest, "arguments": ""})]
-    index = _index(reply.quirks, position)
+    index = index_fields(reply.quirks, before + (0 if "same_index" in reply.quirks else position))
     for delta in made:
         delta.fields |= index
     return made
@@ -78,11 +85,3 @@ def _identity(reply: Reply, call: ReplyCall, delta: CallDelta) -> dict[str, Any]
         if f"null_{key}" in quirks or f"null_{key}s" in quirks:
             fields[key] = None
     return fields
-
-
-def _index(quirks: frozenset[str], position: int) -> dict[str, Any]:
-    if "no_index" in quirks:
-        return {}
-    if "same_index" in quirks:
-        position = 0
-    return {"index": position + 1 if "one_based_index" in quirks else position}

@@ -1,8 +1,8 @@
 """A reply in the spelling of ``openai-chat``: stream events, or one JSON document.
 
-Sources: OpenAI API reference, "The chat completion chunk object" and "The chat completion object",
-https://platform.openai.com/docs/api-reference/chat-streaming (read 2026-10-08); the field of reasoning is
-DeepSeek's, https://api-docs.deepseek.com/guides/reasoning_model (read 2026-10-08).
+Sources: the types of the official ``openai`` package 3.57.0, which the tests read these streams with; for the
+last chunk with the usage, the description of ``stream_options`` in OpenAI's OpenAPI document. The field of
+reasoning is DeepSeek's, https://api-docs.deepseek.com/guides/reasoning_model.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def events(reply: Reply) -> list[Any]:
     made = [_chunk(reply, [{"index": 0, "finish_reason": None, **choice}]) for choice in choices]
     if "usage_every_chunk" in quirks:
         for i, event in enumerate(made):
-            event["usage"] = usage(_share(reply.usage, i + 1, len(made)))
+            event["usage"] = usage(reply.share(i + 1, len(made)))
     elif reply.report_usage:
         made.append({**_chunk(reply, []), "usage": usage(reply.usage)})
     return made if "no_done" in quirks else [*made, DONE]
@@ -46,8 +46,8 @@ def events(reply: Reply) -> list[Any]:
 
 def document(reply: Reply) -> dict[str, Any]:
     """The answer to a request that did not ask for a stream."""
-    message: dict[str, Any] = {"role": "assistant", "content": _whole_text(reply)}
-    if reply.reasoning and "think_tags" not in reply.quirks:
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
+    if reply.reasoning:
         message[_reasoning_field(reply.quirks)] = reply.reasoning
     if reply.calls:
         message["tool_calls"] = [_whole_call(reply, position) for position in range(len(reply.calls))]
@@ -71,8 +71,9 @@ def usage(buckets: Mapping[str, int]) -> dict[str, Any]:
         "completion_tokens": output,
         "total_tokens": prompt + output,
     }
-    if "cache_read_tokens" in buckets:
-        made["prompt_tokens_details"] = {"cached_tokens": read}
+    details = {"cached_tokens": "cache_read_tokens", "cache_write_tokens": "cache_write_tokens"}
+    if shown := {name: buckets[bucket] for name, bucket in details.items() if bucket in buckets}:
+        made["prompt_tokens_details"] = shown
     if "reasoning_tokens" in buckets:
         made["completion_tokens_details"] = {"reasoning_tokens": buckets["reasoning_tokens"]}
     return made
@@ -85,18 +86,10 @@ def error(fields: Mapping[str, Any], status: int) -> dict[str, Any]:
 
 
 def _text_deltas(reply: Reply) -> list[dict[str, Any]]:
-    if "think_tags" in reply.quirks:
-        return [{"content": piece} for piece in reply.pieces(_whole_text(reply) or "")]
     name = _reasoning_field(reply.quirks)
     both = "reasoning_in_both" in reply.quirks
     reasoning = [{name: piece, "content": piece if both else None} for piece in reply.pieces(reply.reasoning)]
     return reasoning + [{"content": piece} for piece in reply.pieces(reply.text)]
-
-
-def _whole_text(reply: Reply) -> str | None:
-    if "think_tags" in reply.quirks and reply.reasoning:
-        return f"<think>{reply.reasoning}</think>\n{reply.text}"
-    return reply.text if reply.text or not reply.calls else None
 
 
 def _reasoning_field(quirks: frozenset[str]) -> str:
@@ -147,9 +140,3 @@ def _chunk(reply: Reply, choices: list[dict[str, Any]]) -> dict[str, Any]:
         "model": reply.model,
         "choices": choices,
     }
-
-
-def _share(buckets: Mapping[str, int], part: int, parts: int) -> dict[str, int]:
-    """Running totals: the prompt is known from the start, what was generated grows to its total."""
-    grows = ("output_tokens", "reasoning_tokens")
-    return {key: count * part // parts if key in grows else count for key, count in buckets.items()}

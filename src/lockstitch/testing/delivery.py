@@ -51,6 +51,14 @@ def event_stream(payloads: Iterable[Any], quirks: frozenset[str], *, named: bool
     return _finished(Body(parts, kind, streamed=True), quirks)
 
 
+def array_stream(payloads: list[Any], quirks: frozenset[str]) -> Body:
+    """The stream as one JSON array that comes element by element."""
+    texts = [payload.text if isinstance(payload, Stray) else compact(payload) for payload in payloads]
+    parts = [_encode(("[" if i == 0 else ",\r\n") + text) for i, text in enumerate(texts)]
+    kind = EVENT_STREAM if "wrong_content_type" in quirks else JSON
+    return _finished(Body([*parts, b"]" if parts else b"[]"], kind, streamed=True), quirks)
+
+
 def document(value: Any, quirks: frozenset[str] = frozenset()) -> Body:
     """One JSON document."""
     text = compact(value)

@@ -5,7 +5,6 @@ plain code and pytest fixtures. The script's description, with every quirk, is d
 """
 
 import asyncio
-import base64
 import contextlib
 import json
 import threading
@@ -14,9 +13,10 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from ..schema.errors import CallerError
-from . import delivery, http1, reply, routes, script
+from . import delivery, http1, playback, routes, script
 from .expectations import unmet
 from .journal import Journal
+from .prompt_cache import PromptCache
 from .refusal import RefusedError
 from .sender import ClientLeftError, Sender
 from .strict import CHECKERS, WORDINGS, Wording, worded
@@ -56,6 +56,7 @@ class Gateway:
         self._wording = wording
         self._wanted_port = port
         self._journal = Journal()
+        self._cache = PromptCache()
         self._next = 0
         self._given = 0
         self._server: asyncio.Server | None = None
@@ -155,7 +156,8 @@ class Gateway:
     ) -> bool:
         protocol = routes.protocol_of(path) if request.method == "POST" else None
         if protocol is None:
-            error = {"message": f"{request.method} {path}: not served; known: {', '.join(routes.PATHS)}"}
+            known = ", ".join(f"POST …{end}" for end in routes.PATHS)
+            error = {"message": f"{request.method} {path}: not served; known: {known}, GET /requests"}
             return await self._refuse(request, entry, sender, 404, {"error": error})
         try:
             body = json.loads(request.body)
@@ -167,7 +169,7 @@ class Gateway:
         if self._strict == protocol.dialect and (refusal := CHECKERS[self._strict](body, path)) is not None:
             entry["refused"] = {"rule": refusal.rule, "message": refusal.message}
             return await self._refuse_as(refusal, protocol, request, entry, sender)
-        asked = routes.asked(protocol, path, body)
+        asked = routes.asked(protocol, request.target, body)
         position, answer = self._take()
         entry["answer"] = position
         if answer is None:
@@ -178,9 +180,12 @@ class Gateway:
         if (missing := unmet(answer.expect, request)) is not None:
             message = f"gateway: the request is not as answers[{position}] expects: {missing}"
             return await self._refuse(request, entry, sender, 500, protocol.error({"message": message}, 500))
-        status = answer.status or (500 if answer.error is not None and not _in_stream(answer) else 200)
+        status = playback.status_of(answer)
         entry["status"] = status
-        return await sender.send(request, status, self._body(answer, asked, body), answer)
+        share = self._cache.count(protocol.dialect, asked.model, body) if status == 200 else None
+        if share is not None:
+            entry["cache"] = share.journaled()
+        return await sender.send(request, status, playback.body_of(answer, asked, self._given, share), answer)
 
     async def _refuse(
         self, request: http1.HttpRequest, entry: dict[str, Any], sender: Sender, status: int, value: Any
@@ -214,31 +219,6 @@ class Gateway:
             self._next += 1
             return position, self._script.answers[position]
         return None, self._script.then
-
-    def _body(self, answer: script.Answer, asked: routes.Asked, request: Mapping[str, Any]) -> delivery.Body:
-        quirks = answer.quirk_set
-        protocol = asked.protocol
-        if answer.raw is not None:
-            return delivery.raw([answer.raw.encode("utf-8", "surrogatepass")], quirks)
-        if answer.raw_b64 is not None:
-            return delivery.raw([base64.b64decode(part) for part in answer.raw_b64], quirks)
-        if answer.events is not None:
-            return delivery.event_stream(answer.events, quirks, named=protocol.named_events)
-        if answer.error is not None and not _in_stream(answer):
-            return delivery.document(protocol.error(answer.error, answer.status or 500), quirks)
-        made = reply.make(
-            answer, self._given, model=asked.model, usage=_counted(answer, request), asked_usage=asked.usage
-        )
-        streaming = asked.stream if answer.stream is None else answer.stream
-        if not streaming or "json_body" in quirks:
-            return delivery.document(protocol.document(made), quirks)
-        events = protocol.events(made)
-        if _in_stream(answer):
-            error = protocol.error(answer.error or protocol.default_error, 500)
-            stray = "error_as_json_line" in quirks
-            half = events[: max(1, len(events) // 2)]
-            events = [*half, delivery.Stray(delivery.compact(error)) if stray else error]
-        return delivery.event_stream(events, quirks, named=protocol.named_events)
 
 
 @contextlib.contextmanager
@@ -280,15 +260,3 @@ def running_gateway(
         thread.join()
     if failed:
         raise failed[0]
-
-
-def _in_stream(answer: script.Answer) -> bool:
-    return bool(answer.quirk_set & {"error_in_stream", "error_as_json_line"})
-
-
-def _counted(answer: script.Answer, request: Mapping[str, Any]) -> dict[str, int]:
-    said = (answer.text or "", answer.reasoning or "", *(str(call.arguments) for call in answer.tool_calls))
-    return {
-        "input_tokens": routes.tokens(len(delivery.compact(request))),
-        "output_tokens": routes.tokens(sum(map(len, said))),
-    }

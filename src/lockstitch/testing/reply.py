@@ -15,7 +15,8 @@ CREATED_S: Final = 1_700_000_000
 class ReplyCall:
     """One tool call, whole."""
 
-    id: str
+    id: str | None
+    """None where the protocol knows calls without one and the script gives none."""
     name: str
     arguments: str
     signature: str | None = None
@@ -50,16 +51,33 @@ class Reply:
         """``text`` in deltas of ``chunk_chars`` characters; none for an empty text."""
         return [text[at : at + self.chunk_chars] for at in range(0, len(text), self.chunk_chars)]
 
+    def share(self, part: int, parts: int) -> dict[str, int]:
+        """The usage so far: the prompt is known from the start, what was generated grows to its total."""
+        grows = ("output_tokens", "reasoning_tokens")
+        return {key: n * part // parts if key in grows else n for key, n in self.usage.items()}
 
-def make(answer: Answer, number: int, *, model: str, usage: Mapping[str, int], asked_usage: bool) -> Reply:
+
+def make(
+    answer: Answer,
+    number: int,
+    *,
+    model: str,
+    usage: Mapping[str, int],
+    asked_usage: bool,
+    id_prefix: str | None = "call_",
+) -> Reply:
     """The reply to one request.
 
-    ``usage`` is what was counted; buckets that the script sets win over it. A usage that is in the script is
-    always reported, a counted one only if the request asked for it.
+    ``usage`` is what was counted; a usage in the script takes its place and is always reported, a counted one
+    only if the request asked for it. ``id_prefix`` opens the ids of calls that the script gives none; with
+    None they have none.
     """
+    reasoning, text = answer.reasoning or "", answer.text or ""
+    if reasoning and "think_tags" in answer.quirk_set:
+        reasoning, text = "", f"<think>{reasoning}</think>\n{text}"
     calls = tuple(
         ReplyCall(
-            id=call.id if call.id is not None else f"call_{number}_{position}",
+            id=f"{id_prefix}{number}_{position}" if call.id is None and id_prefix else call.id,
             name=call.name,
             arguments=_text(call.arguments),
             signature=call.signature,
@@ -69,8 +87,8 @@ def make(answer: Answer, number: int, *, model: str, usage: Mapping[str, int], a
     return Reply(
         number=number,
         model=answer.model or model,
-        text=answer.text or "",
-        reasoning=answer.reasoning or "",
+        text=text,
+        reasoning=reasoning,
         signature=answer.signature,
         calls=calls,
         finish=answer.finish or ("tool_calls" if calls else "stop"),
