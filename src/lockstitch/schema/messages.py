@@ -25,6 +25,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     provider: str | None = None
     """Profile that generated an assistant message; decides whether reasoning and replay data go back."""
     model: str | None = None
+    extra: Mapping[str, Any] | None = None
+    """Fields of the wire message that have no place here (a speaker's name), given back as they came."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
