@@ -12,17 +12,25 @@ from collections.abc import Callable, Mapping
 import imports
 import loop
 import report
+import session_log
 import stream
+import wire_cases
 from environment import BENCH
 
 Benchmark = Callable[[int, bool], report.Report]
 
-BENCHMARKS: Mapping[str, Benchmark] = {
-    "imports": imports.run,
-    "stream": stream.run,
-    "loop": loop.run,
+BENCHMARKS: Mapping[str, tuple[Benchmark, int]] = {
+    "imports": (imports.run, 7),
+    "stream": (stream.run, 5),
+    "stream-logged": (stream.run_logged, 5),
+    "flat": (stream.run_flat, 5),
+    "loop": (loop.run, 3),
+    "loop-growth": (loop.run_growth, 5),
+    "session-open": (session_log.run_open, 5),
+    "session-append": (session_log.run_append, 5),
+    "wire-cases": (wire_cases.run, 1),
 }
-DEFAULT_ROUNDS: Mapping[str, int] = {"imports": 7, "stream": 5, "loop": 3}
+"""By name: what runs, and in how many rounds by default."""
 
 
 def main() -> int:
@@ -41,7 +49,8 @@ def main() -> int:
     missed = 0
     for name in options.names or BENCHMARKS:
         print(f"bench: {name}", file=sys.stderr)
-        found = BENCHMARKS[name](options.rounds or DEFAULT_ROUNDS[name], not options.quick)
+        run, rounds = BENCHMARKS[name]
+        found = run(options.rounds or rounds, not options.quick)
         print("\n" + report.text(found), flush=True)
         missed += sum(not goal.reached for goal in found.goals)
         if options.write:

@@ -1,6 +1,8 @@
 """CPU per event of one long stream: Lockstitch, the least that any client must do, and other libraries."""
 
-from paired import Contender, measure, ratio, server
+from collections.abc import Sequence
+
+from paired import Contender, Rounds, Spread, measure, ratio, server, spread
 from report import Goal, Report, cpu_rows
 
 TEXTS = ARGUMENTS = 10_000
@@ -8,25 +10,104 @@ EVENTS = TEXTS + ARGUMENTS + 6
 FAST_REPEATS = 20
 """Streams in one run of a client that reads one in milliseconds."""
 
-CLIENTS = ("floor", "openai", "pydantic-ai")
-SLOW_CLIENTS = ("langchain-openai", "litellm")
+FAST = ("floor", "lockstitch", "lockstitch agent")
+PEERS = ("openai", "pydantic-ai")
+SLOW_PEERS = ("langchain-openai", "litellm")
+
+LENGTHS = (2_000, 20_000, 200_000)
+PARALLEL_CALLS = (1, 8, 64)
+WIDE_DELTAS = (10_000, 100_000)
+"""Argument deltas of 100 characters: one megabyte and ten."""
 
 
 def run(rounds: int, everything: bool) -> Report:
-    """`everything` adds the peers that need a quarter of a minute a run."""
-    names = (*CLIENTS, *(SLOW_CLIENTS if everything else ()))
+    """`everything` adds the peers that need seconds a run."""
     with server("stream_server.py") as address:
         base_url = f"{address}/texts-{TEXTS}/arguments-{ARGUMENTS}/calls-1/v1"
-        measured = measure([_contender(name, base_url) for name in names], rounds)
+        names = ("floor", "lockstitch", *PEERS, *(SLOW_PEERS if everything else ()))
+        measured = measure([_contender(name, base_url, EVENTS) for name in names], rounds)
     columns, rows = cpu_rows(measured, "us per event")
-    goals: list[Goal] = [Goal("openai over the floor", "at least", 12, ratio(measured, "openai", "floor"))]
+    goals = [
+        Goal("lockstitch over the floor", "at most", 2.5, ratio(measured, "lockstitch", "floor")),
+        Goal("openai over lockstitch", "at least", 12, ratio(measured, "openai", "lockstitch")),
+    ]
+    if everything:
+        goals.append(
+            Goal("litellm over lockstitch", "at least", 50, ratio(measured, "litellm", "lockstitch"))
+        )
     method = f"A chat stream of {EVENTS:,} events over loopback HTTP, {rounds} rounds."
     return Report("Stream", method, columns, rows, goals)
 
 
-def _contender(name: str, base_url: str) -> Contender:
-    fast = name in ("floor", "lockstitch")
-    repeat = FAST_REPEATS if fast else 1
+def run_logged(rounds: int, everything: bool) -> Report:
+    """A turn of the agent over a text stream, its log on disk, beside the stream alone."""
+    del everything
+    texts = TEXTS + ARGUMENTS
+    with server("stream_server.py") as address:
+        base_url = f"{address}/texts-{texts}/arguments-0/calls-1/v1"
+        measured = measure([_contender(name, base_url, texts) for name in FAST], rounds)
+    columns, rows = cpu_rows(measured, "us per event")
+    logged = ratio(measured, "lockstitch agent", "lockstitch")
+    goals = [Goal("a logged turn of the agent over the stream alone", "at most", 1.3, logged)]
+    method = f"{texts:,} events of text through the model runtime and through the agent, {rounds} rounds."
+    return Report("Stream with the session log on", method, columns, rows, goals)
+
+
+def run_flat(rounds: int, everything: bool) -> Report:
+    """Whether an event costs the same in a long stream, among many calls, and in huge arguments."""
+    del everything
+    with server("stream_server.py") as address:
+        lengths = [_sized(address, length, 1) for length in LENGTHS]
+        parallel = [_sized(address, 20_000, calls) for calls in PARALLEL_CALLS]
+        wide = [_wide(address, deltas) for deltas in WIDE_DELTAS]
+        measured = measure([*lengths, *parallel, *wide], rounds)
+    columns, rows = cpu_rows(measured, "us per event")
+    goals = [
+        Goal("dearest over cheapest, 2,000 to 200,000 events", "at most", 1.2, _range(measured, lengths)),
+        Goal("dearest over cheapest, 1 to 64 parallel calls", "at most", 1.2, _range(measured, parallel)),
+        Goal(
+            "10 MB of arguments over 1 MB, per delta",
+            "at most",
+            1.2,
+            ratio(measured, wide[1].title, wide[0].title),
+        ),
+    ]
+    method = f"CPU of the model runtime per event of streams of several shapes, {rounds} rounds."
+    return Report("Flat cost", method, columns, rows, goals)
+
+
+def _contender(name: str, base_url: str, events: int) -> Contender:
+    repeat = FAST_REPEATS if name in FAST else 1
+    return Contender(
+        name,
+        "stream.py",
+        {"base_url": base_url, "repeat": repeat},
+        events * repeat,
+        "project" if name in FAST else "peers",
+        # The agent groups nothing and shows no arguments, peers drop the sentinel: some events fewer.
+        seen_at_least=(events - 6) * repeat,
+    )
+
+
+def _sized(address: str, events: int, calls: int) -> Contender:
+    """A stream of so many events, half text and half arguments, that is read often enough to be measured."""
+    texts, arguments = events // 2, events - events // 2
+    base_url = f"{address}/texts-{texts}/arguments-{arguments}/calls-{calls}/v1"
+    repeat = max(1, 400_000 // events)
     order = {"base_url": base_url, "repeat": repeat}
-    units, environment = EVENTS * repeat, "project" if fast else "peers"
-    return Contender(name, "stream.py", order, units, environment, seen_at_least=(EVENTS - 3) * repeat)
+    label = f"{events:,} events, {calls} call{'s' if calls > 1 else ''}"
+    return Contender("lockstitch", "stream.py", order, events * repeat, "project", label, events * repeat)
+
+
+def _wide(address: str, deltas: int) -> Contender:
+    base_url = f"{address}/texts-0/arguments-{deltas}/calls-1-wide/v1"
+    repeat = max(1, 100_000 // deltas)
+    order = {"base_url": base_url, "repeat": repeat}
+    label = f"one argument of {deltas // 10_000} MB"
+    return Contender("lockstitch", "stream.py", order, deltas * repeat, "project", label, deltas * repeat)
+
+
+def _range(measured: Rounds, contenders: Sequence[Contender]) -> Spread:
+    """The dearest of some contenders over the cheapest, formed in each round."""
+    per_round = zip(*([run.cpu_us for run in measured[one.title]] for one in contenders), strict=True)
+    return spread([max(costs) / min(costs) for costs in per_round])

@@ -54,10 +54,10 @@ def bodies() -> Iterator[Body]:
         seq += 1
 
 
-def log(events: int) -> bytes:
+def lines(events: int) -> Iterator[bytes]:
     """The log of the first `events` events, as the store writes it."""
     source = bodies()
-    return b"".join(encode(seq, TIME_MS + seq, next(source)) for seq in range(events))
+    return (encode(seq, TIME_MS + seq, next(source)) for seq in range(events))
 
 
 def _attempt(turn: int, step: int) -> list[Body]:

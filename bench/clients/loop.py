@@ -1,6 +1,6 @@
 """Whole agents that run one tool loop each, one function a library; see worker.py for how they are driven.
 
-An order is `{"base_url": ..., "steps": N}`: the server asks for N calls of `add`, then ends. Every client
+An order is `{"base_url": ...}`: the server asks for a number of calls of `add`, then ends. Every client
 returns how often its tool ran.
 """
 
@@ -25,6 +25,26 @@ class Calls:
         """Add two numbers."""
         self.count += 1
         return a + b
+
+
+def lockstitch() -> worker.Contender:
+    """With its log on disk, as it always is."""
+    import tempfile
+
+    from lockstitch import Agent
+
+    folder = tempfile.TemporaryDirectory(prefix="bench-loop-")
+
+    async def run(order: Mapping[str, Any]) -> int:
+        calls = Calls()
+        agent = Agent(
+            "generic:m", tools=[calls.add], base_url=order["base_url"], store=folder.name, environ={}
+        )
+        async for _ in agent.stream(PROMPT):
+            pass
+        return calls.count
+
+    return run
 
 
 def pydantic_ai() -> worker.Contender:
@@ -63,4 +83,4 @@ def openai_agents() -> worker.Contender:
 
 if __name__ == "__main__":
     os.environ["OPENAI_AGENTS_DISABLE_TRACING"] = "1"
-    worker.main({"pydantic-ai": pydantic_ai, "openai-agents": openai_agents})
+    worker.main({"lockstitch": lockstitch, "pydantic-ai": pydantic_ai, "openai-agents": openai_agents})

@@ -28,7 +28,8 @@ def stored(events: int) -> Path:
     root = FOLDER / str(events)
     session = root / "bench"
     session.mkdir(parents=True)
-    (session / "log.jsonl").write_bytes(histories.log(events))
+    with (session / "log.jsonl").open("wb") as file:
+        file.writelines(histories.lines(events))
     return root
 
 
@@ -63,9 +64,8 @@ def decode_floor() -> worker.Contender:
 
 def open_session() -> worker.Contender:
     """Opening for writing: lock, scan, checksums, gate, and the fold of the live context."""
-    from lockstitch.session.file_store import FileStore
-
     from lockstitch.history.context import Context
+    from lockstitch.session.file_store import FileStore
 
     async def read(order: Mapping[str, Any]) -> int:
         context = Context()
@@ -83,7 +83,7 @@ def write_floor() -> worker.Contender:
     """The same lines, each written and made durable with fdatasync by the loop's default executor."""
 
     async def write(order: Mapping[str, Any]) -> int:
-        lines = histories.log(order["events"]).splitlines(keepends=True)
+        lines = list(histories.lines(order["events"]))
         path = FOLDER / f"floor-{os.urandom(4).hex()}"
         loop = asyncio.get_running_loop()
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -56,6 +56,49 @@ def floor() -> worker.Contender:
     return read
 
 
+def lockstitch() -> worker.Contender:
+    """The model runtime: request encoded, stream framed, translated, checked and assembled."""
+    from lockstitch.llm.endpoint import resolve
+    from lockstitch.llm.runtime import ModelRuntime
+    from lockstitch.providers.dialects import encode
+    from lockstitch.schema.blocks import Text
+    from lockstitch.schema.messages import Message, Request
+
+    request = Request("m", (Message("user", (Text(text=PROMPT),)),))
+
+    async def read(order: Mapping[str, Any]) -> int:
+        seen = 0
+        endpoint = resolve("m", base_url=order["base_url"], environ={})
+        wire = encode(request, endpoint.profile)
+        async with ModelRuntime() as runtime, runtime.stream(endpoint, wire) as chunks:
+            async for _ in chunks:
+                seen += 1
+            result = chunks.result
+        if result.finish.failure is not None:
+            raise RuntimeError(result.finish.failure.message)
+        return seen
+
+    return read
+
+
+def lockstitch_agent() -> worker.Contender:
+    """One turn of the whole agent on the same stream, with its session log on disk."""
+    import tempfile
+
+    from lockstitch import Agent
+
+    folder = tempfile.TemporaryDirectory(prefix="bench-stream-")
+
+    async def read(order: Mapping[str, Any]) -> int:
+        seen = 0
+        agent = Agent("generic:m", base_url=order["base_url"], store=folder.name, environ={})
+        async for _ in agent.stream(PROMPT):
+            seen += 1
+        return seen
+
+    return read
+
+
 def openai() -> worker.Contender:
     from openai import AsyncOpenAI
 
@@ -123,5 +166,6 @@ def langchain() -> worker.Contender:
 if __name__ == "__main__":
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import asks a server for prices
     os.environ["LANGSMITH_TRACING"] = "false"
-    named = {"floor": floor, "openai": openai, "pydantic-ai": pydantic_ai}
-    worker.main({**named, "litellm": litellm, "langchain-openai": langchain})
+    ours = {"lockstitch": lockstitch, "lockstitch agent": lockstitch_agent}
+    peers = {"openai": openai, "pydantic-ai": pydantic_ai, "litellm": litellm, "langchain-openai": langchain}
+    worker.main({"floor": floor, **ours, **peers})
