@@ -89,11 +89,11 @@ def depth(text: str | bytes) -> int:
         text = text.decode("utf-8", "replace")
     level = deepest = 0
     for match in _STRUCTURE.finditer(text):
-        token = match[0]
-        if token in "[{":
+        mark = match[0]
+        if mark in "[{":
             level += 1
             deepest = max(deepest, level)
-        elif token in "]}":
+        elif mark in "]}":
             level -= 1
     return deepest
 

@@ -1,0 +1,205 @@
+"""Which call a delta belongs to, and who that call is: the identity rules of tool calls in a stream.
+
+Gateways blank, repeat, fragment, delay and change ids and names, number calls from anywhere or not at all,
+and let several calls share one number. The rules here are the product's promise that a call's identity, once
+established, is never erased or altered (docs/decisions/0011 to 0013).
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..schema.blocks import Replay
+from ..wire.json_scan import ObjectScan
+
+
+@dataclass(slots=True)
+class Call:
+    """One tool call while it streams."""
+
+    index: int
+    """Of its block."""
+    id: str | None = None
+    name: str | None = None
+    parts: list[str] = field(default_factory=list)
+    """Pieces of the arguments, in order."""
+    slot: Hashable | None = None
+    """The provider's number for it; None while it has none."""
+    whole: str | None = None
+    """Arguments the provider gave at the end in place of the pieces."""
+    shown_name: bool = False
+    shown_id: bool = False
+    shown_parts: int = 0
+    extra: Mapping[str, Any] | None = None
+    replay: Replay | None = None
+    scan: ObjectScan | None = None
+    scanned_parts: int = 0
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self.parts) if self.whole is None else self.whole
+
+    @property
+    def complete(self) -> bool:
+        """Whether the arguments so far are one whole JSON object. Each piece is scanned once, and only if
+        asked.
+        """
+        if self.scan is None:
+            self.scan = ObjectScan()
+        for piece in self.parts[self.scanned_parts :]:
+            self.scan.feed(piece)
+        self.scanned_parts = len(self.parts)
+        return self.scan.complete
+
+
+@dataclass(slots=True)
+class CallDelta:
+    """What one entry says, reduced to what counts: only non-empty strings identify."""
+
+    slot: Hashable | None = None
+    """None: the entry has no usable number."""
+    id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    follows: bool = False
+    """An earlier entry of the same list went before it, so it cannot continue what came in an earlier
+    delta.
+    """
+
+
+class CallSlots:
+    """Routes deltas to calls and settles their identity."""
+
+    def __init__(self, tools: Sequence[str]) -> None:
+        self.calls: list[Call] = []
+        """In order of opening."""
+        self.ids: set[str] = set()
+        """Every id that occurred, those that did not count included."""
+        self.conflicts = 0
+        """Deltas whose id or name differed from an established one."""
+        self._tools = tuple(name for name in tools if name)
+        self._slots: dict[Hashable, list[Call]] = {}
+        self._by_id: dict[str, Call] = {}
+        self._open: Call | None = None
+
+    def route(self, delta: CallDelta, next_index: int) -> tuple[Call, bool]:
+        """The call that ``delta`` belongs to, and whether it is new; a new one gets block ``next_index``.
+
+        Identity is settled, arguments are not added: that is the caller's, after it has shown the name.
+        """
+        call = self._find(delta)
+        opened = call is None
+        if call is None:
+            call = Call(index=next_index, slot=delta.slot)
+            self.calls.append(call)
+        if delta.slot is not None:
+            self._bind(call, delta.slot)
+        self._open = call
+        self._identify(call, delta)
+        if delta.id is not None:
+            self.ids.add(delta.id)
+        return call, opened
+
+    def continues(self, slot: Hashable, id: str | None) -> Call | None:
+        """The slot's last call, if a delta without a name and with this id plainly continues it. The hot
+        path.
+        """
+        sharing = self._slots.get(slot)
+        if not sharing:
+            return None
+        call = sharing[-1]
+        if id is not None and id != call.id:
+            return None
+        self._open = call
+        return call
+
+    def last_in(self, slot: Hashable) -> Call | None:
+        """The call that a slot holds now."""
+        sharing = self._slots.get(slot)
+        return sharing[-1] if sharing else None
+
+    def _find(self, delta: CallDelta) -> Call | None:
+        if delta.slot is None:
+            return self._find_unnumbered(delta)
+        sharing = self._slots.get(delta.slot)
+        if sharing is None:
+            return self._find_in_fresh_slot(delta)
+        if delta.id is not None:
+            for call in sharing:
+                if call.id == delta.id:
+                    return call
+        return None if self._opens(sharing[-1], delta) else sharing[-1]
+
+    def _find_unnumbered(self, delta: CallDelta) -> Call | None:
+        if delta.id is not None and delta.id in self._by_id:
+            return self._by_id[delta.id]
+        call = self._open
+        if call is None:
+            return None
+        unseen_id = delta.id is not None
+        if unseen_id and delta.name is not None and call.id is not None:
+            return None
+        if delta.follows and not unseen_id and delta.name is not None:
+            return None
+        return None if self._opens(call, delta) else call
+
+    def _find_in_fresh_slot(self, delta: CallDelta) -> Call | None:
+        if delta.name is not None:
+            return None
+        if delta.id is not None:
+            # A number that changes inside a call, under the id it began with.
+            known = self._by_id.get(delta.id)
+            return known if known is not None and not known.complete else None
+        call = self._open
+        return call if call is not None and call.slot is None else None
+
+    def _opens(self, call: Call, delta: CallDelta) -> bool:
+        """Whether a delta for a slot that is taken by ``call`` begins another call."""
+        if delta.name is None:
+            return False
+        if delta.id is None:
+            return delta.arguments.lstrip().startswith("{") and call.complete
+        if delta.id in self._by_id:
+            return False
+        if call.id is None:
+            return delta.arguments.lstrip().startswith("{") and call.complete
+        return (call.name is not None and call.name != delta.name) or call.complete
+
+    def _bind(self, call: Call, slot: Hashable) -> None:
+        sharing = self._slots.setdefault(slot, [])
+        if not any(other is call for other in sharing):
+            sharing.append(call)
+        if call.slot is None:
+            call.slot = slot
+
+    def _identify(self, call: Call, delta: CallDelta) -> None:
+        new_id = delta.id is not None and delta.id != call.id and call.id is not None
+        if delta.id is not None and call.id is None:
+            call.id = delta.id
+            self._by_id.setdefault(delta.id, call)
+        if delta.name is not None and delta.name != call.name:
+            if call.name is None:
+                call.name = delta.name
+            elif (joined := self._longer_name(call, delta.name)) and not new_id:
+                call.name = joined
+            else:
+                self.conflicts += 1
+                return
+        if new_id:
+            self.conflicts += 1
+
+    def _longer_name(self, call: Call, said: str) -> str | None:
+        """The name after one more piece of it, while it is provisional; None if ``said`` is no such piece."""
+        assert call.name is not None
+        if call.shown_name:
+            return None
+        joined = call.name + said
+        if said.startswith(call.name) and not (self._offered(call.name) and not self._begins(said)):
+            return said if self._begins(said) or not self._begins(joined) else joined
+        return joined if self._begins(joined) else None
+
+    def _offered(self, name: str) -> bool:
+        return name in self._tools
+
+    def _begins(self, name: str) -> bool:
+        return any(tool.startswith(name) for tool in self._tools)

@@ -1,0 +1,126 @@
+"""What all protocols do with a frame before they know it: lenient parsing, and errors a provider reports in
+it.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ..schema.failures import Failure
+from ..schema.profiles import Profile
+from ..wire import strict_json
+from ..wire.strict_json import InvalidJson
+from .classify import classify
+from .note_book import NoteBook
+
+_OK_CODES: Final = ("", "0", "200", "ok", "success")
+"""Values of a ``code`` that gateways write into answers that are no errors."""
+
+
+def parse(data: bytes, notebook: NoteBook | None = None) -> Any:
+    """The value of one frame; what had to be replaced in it is noted. Raises InvalidJson.
+
+    More lenient than ``strict_json``, because a frame carries more than what is wanted of it: NaN and
+    Infinity (vLLM writes them into log probabilities) are None, control characters in strings and invalid
+    UTF-8 pass.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
+        if notebook is not None:
+            notebook.add("invalid_utf8", "bytes that are not UTF-8 became U+FFFD")
+    if strict_json.depth(text) > strict_json.MAX_DEPTH:
+        raise InvalidJson(f"nested deeper than {strict_json.MAX_DEPTH}")
+    try:
+        value = json.loads(text, parse_constant=lambda _: None, strict=False)
+    except (ValueError, RecursionError) as error:
+        raise InvalidJson(str(error)) from error
+    clean = strict_json.well_formed_value(value)
+    if notebook is not None and clean != value:
+        notebook.add("lone_surrogate", "half of a UTF-16 pair, which no UTF-8 text can hold, became U+FFFD")
+    return clean
+
+
+def glued(data: bytes) -> list[bytes] | None:
+    """The frames of an event whose gateway left out the blank lines between events; None if it is one frame.
+
+    Such an event has several data lines, each a JSON object of its own or a sentinel.
+    """
+    lines = [line for line in data.split(b"\n") if line.strip()]
+    if len(lines) < 2 or not all(line.lstrip()[:1] in (b"{", b"[") for line in lines):
+        return None
+    return lines
+
+
+def reported(value: Mapping[str, Any], *, event: str, dialect: str, profile: Profile) -> Failure | None:
+    """The error that a frame, or a whole JSON answer with status 200, reports instead of content."""
+    said: Any = value.get("error")
+    if not said:
+        said = None
+        base = value.get("base_resp")  # MiniMax: {"base_resp": {"status_code": 1002, "status_msg": "..."}}
+        if isinstance(base, dict) and base.get("status_code"):
+            said = {"message": base.get("status_msg") or "", "code": base["status_code"]}
+        elif not _has_content(value) and (
+            event == "error"
+            or value.get("type") == "error"
+            or value.get("object") == "error"
+            or _is_bare_error(value)
+        ):
+            said = dict(value)
+    if said is None:
+        return None
+    body = {**_siblings(value), "error": said}
+    return classify(None, None, body, dialect=dialect, profile=profile).failure
+
+
+def reported_as_text(text: str, *, dialect: str, profile: Profile) -> Failure:
+    """The failure behind an error frame that is not JSON."""
+    return classify(None, None, text, dialect=dialect, profile=profile).failure
+
+
+def reported_in_text(strays: bytes, *, dialect: str, profile: Profile) -> Failure | None:
+    """The JSON error in text that came outside of frames, if there is one."""
+    if b"{" not in strays:
+        return None
+    lines = strays.split(b"\n")
+    for candidate in (strays, *lines):
+        begin = candidate.find(b"{")
+        if begin < 0:
+            continue
+        try:
+            value = parse(candidate[begin:])
+        except InvalidJson:
+            continue
+        if isinstance(value, dict):
+            failure = reported(value, event="", dialect=dialect, profile=profile)
+            if failure is not None:
+                return failure
+    return None
+
+
+def html_title(page: bytes) -> str:
+    """The title of a page, for a message; empty if it has none."""
+    match = re.search(rb"<title[^>]*>([^<]*)", page, re.IGNORECASE)
+    return " ".join(match[1].decode("utf-8", "replace").split())[:120] if match else ""
+
+
+def _has_content(value: Mapping[str, Any]) -> bool:
+    return any(value.get(key) for key in ("choices", "candidates", "content", "output", "delta"))
+
+
+def _is_bare_error(value: Mapping[str, Any]) -> bool:
+    """``{"code": ..., "message": ...}`` (DashScope) and ``{"detail": ...}`` (FastAPI) without anything
+    else.
+    """
+    message = value.get("message")
+    if isinstance(message, str) and message:
+        code = value.get("code", value.get("error_code"))
+        return code is not None and str(code).lower() not in _OK_CODES
+    return bool(value.get("detail")) and set(value) <= {"detail", "status", "title", "type", "instance"}
+
+
+def _siblings(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields beside an error that say more about it."""
+    return {key: value[key] for key in ("code", "type", "status", "message", "request_id") if key in value}

@@ -1,0 +1,419 @@
+"""Stream translation of openai-chat: chunks of ``/chat/completions`` become our chunks.
+
+Frames that look as they should are decoded into typed structs, everything else value by value; both ways feed
+the same builder and give the same chunks. Whatever a gateway sends, nothing raises.
+
+Sources: OpenAI API reference, "The chat completion chunk object"; DeepSeek API, "Create chat completion";
+Mistral API, "Chat" (content as a list of parts); read 2026-11-30. What gateways do beside them:
+docs/notes.md.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ..schema.chunks import Chunk
+from ..schema.failures import Failure, failure
+from ..schema.notes import Note
+from ..schema.profiles import Profile
+from ..wire import strict_json
+from ..wire.strict_json import InvalidJson
+from . import frames
+from .call_slots import CallDelta
+from .openai_chat_finish import reason_of, says_nothing
+from .openai_chat_usage import usage_of
+from .response import ResponseBuilder
+from .translator import Mint
+
+_REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
+_UNSET: Final = msgspec.UNSET
+_Odd = msgspec.Raw | msgspec.UnsetType
+"""A field that is rarely there; if it is, and is not null, the frame takes the slow path."""
+
+
+class _Function(msgspec.Struct, gc=False):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _Entry(msgspec.Struct, gc=False):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+    name: _Odd = _UNSET
+    arguments: _Odd = _UNSET
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_text: str | None = None
+    thinking: str | None = None
+    tool_calls: list[_Entry | None] | None = None
+    function_call: _Odd = _UNSET
+    refusal: _Odd = _UNSET
+
+
+class _Choice(msgspec.Struct):
+    index: int | None = None
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+    message: _Odd = _UNSET
+    text: _Odd = _UNSET
+    usage: _Odd = _UNSET
+
+
+class _ChatChunk(msgspec.Struct):
+    choices: list[_Choice | None]
+    usage: dict[str, Any] | None = None
+    error: _Odd = _UNSET
+    base_resp: _Odd = _UNSET
+    x_groq: _Odd = _UNSET
+
+
+_decode_chunk = msgspec.json.Decoder(_ChatChunk).decode
+
+
+class OpenAiChatStream:
+    """One response of openai-chat. See ``providers.translator`` for the contract."""
+
+    def __init__(
+        self, profile: Profile, tools: Sequence[str] = (), mint: Mint | None = None, *, typed: bool = True
+    ) -> None:
+        """``typed`` false takes the slow path for every frame, for a test that both are the same."""
+        self.terminal = False
+        self._builder = ResponseBuilder("openai-chat", profile, tools, mint)
+        self._profile = profile
+        self._typed = typed
+        self._messages: dict[Hashable, Mapping[str, Any]] = {}
+        """Whole messages by choice, used if no delta came."""
+        self._document = False
+
+    @property
+    def finished(self) -> bool:
+        return self._builder.finished
+
+    @property
+    def notes(self) -> list[Note]:
+        return self._builder.notes
+
+    def frame(self, data: bytes, event: str) -> list[Chunk]:
+        if self._builder.finished:
+            return []
+        chunk = _typed_chunk(data) if self._typed and event != "error" else None
+        if chunk is None:
+            self._slow_frame(data, event)
+        else:
+            self._typed_frame(chunk)
+        return self._builder.take()
+
+    def document(self, value: Any) -> list[Chunk]:
+        self._document = True
+        self._builder.note("json_instead_of_stream", "the answer is one JSON document, not an event stream")
+        known = False
+        for one in value if isinstance(value, list) else [value]:
+            known = known or (isinstance(one, dict) and "choices" in one)
+            self._value(one, "")
+        if known:
+            self._use_messages()
+            self._builder.reason("stop")
+        elif not self._builder.terminal_seen:
+            self._builder.failed(
+                failure("NOT_AN_API", "the answer is JSON but no chat completion; check the base URL")
+            )
+        return self._builder.take()
+
+    def end(self, strays: bytes) -> list[Chunk]:
+        if not self._builder.finished:
+            self._use_messages()
+            if self._builder.terminal_seen and not self._document:
+                self._builder.note("missing_done", "the stream ended without its [DONE] line")
+            self._builder.end(strays)
+        return self._builder.take()
+
+    def fail(self, failure: Failure, *, aborted: bool = False) -> list[Chunk]:
+        self._use_messages()
+        self._builder.fail(failure, aborted=aborted)
+        return self._builder.take()
+
+    # ---- frames as they should be ------------------------------------------------------------
+
+    def _typed_frame(self, chunk: _ChatChunk) -> None:
+        builder = self._builder
+        for choice in chunk.choices:
+            if choice is None:
+                continue
+            number = choice.index or 0
+            delta = choice.delta
+            if delta is not None:
+                reasoning = (
+                    delta.reasoning_content or delta.reasoning or delta.reasoning_text or delta.thinking
+                )
+                if reasoning:
+                    self._say(reasoning, delta.content)
+                elif delta.content:
+                    builder.text(delta.content)
+                if delta.tool_calls:
+                    self._typed_entries(delta.tool_calls, number)
+            if choice.finish_reason:
+                self._label(choice.finish_reason)
+        if chunk.usage is not None:
+            self._usage(chunk.usage)
+
+    def _typed_entries(self, entries: list[_Entry | None], number: int) -> None:
+        follows = False
+        for entry in entries:
+            if entry is None:
+                continue
+            function = entry.function
+            slot = _slot(number, entry.index)
+            if function is None:
+                self._entry(slot, entry.id, None, "", follows)
+            else:
+                self._entry(slot, entry.id, function.name, function.arguments or "", follows)
+            follows = True
+
+    # ---- frames of any shape -----------------------------------------------------------------
+
+    def _slow_frame(self, data: bytes, event: str) -> None:
+        if data.strip().upper() == b"[DONE]":
+            self._use_messages()
+            self._builder.close()
+            self.terminal = True
+            return
+        try:
+            value = frames.parse(data, self._builder.notebook)
+        except InvalidJson as error:
+            lines = frames.glued(data)
+            if lines is not None:
+                self._builder.note("events_without_blank_line", "events are not separated by a blank line")
+                for line in lines:
+                    if not self._builder.finished:
+                        self._slow_frame(line, event)
+            elif event == "error":
+                text = data.decode("utf-8", "replace")
+                self._builder.failed(
+                    frames.reported_as_text(text, dialect="openai-chat", profile=self._profile)
+                )
+            else:
+                self._builder.unreadable(data, error.reason)
+            return
+        self._value(value, event)
+
+    def _value(self, value: Any, event: str) -> None:
+        if not isinstance(value, dict):
+            self._builder.note("frame_not_object", f"a frame holds a JSON {_type_name(value)}, not an object")
+            return
+        reported = frames.reported(value, event=event, dialect="openai-chat", profile=self._profile)
+        if reported is not None:
+            self._builder.failed(reported)
+        usage = value.get("usage")
+        if not isinstance(usage, dict) and isinstance(value.get("x_groq"), dict):
+            usage = value["x_groq"].get("usage")
+        if reported is None:
+            for choice in _objects(value.get("choices")):
+                self._choice(choice)
+                if not isinstance(usage, dict):  # Moonshot reports it inside the choice
+                    usage = choice.get("usage")
+        if isinstance(usage, dict):
+            self._usage(usage)
+
+    def _choice(self, choice: Mapping[str, Any]) -> None:
+        number = _number(choice.get("index")) or 0
+        delta = choice.get("delta")
+        if isinstance(delta, dict):
+            self._delta(delta, number)
+        elif isinstance(choice.get("text"), str):  # the older completions API
+            self._builder.text(choice["text"])
+        message = choice.get("message")
+        if isinstance(message, dict):
+            self._messages[number] = message
+        label = choice.get("finish_reason")
+        if isinstance(label, str):
+            self._label(label)
+
+    def _delta(self, delta: Mapping[str, Any], number: Hashable, *, whole: bool = False) -> None:
+        """One delta, or with ``whole`` a message: there each entry is a call of its own."""
+        reasoning = next(
+            (text for key in _REASONING_FIELDS if isinstance(text := delta.get(key), str) and text), ""
+        )
+        content = delta.get("content")
+        if isinstance(content, list | dict):
+            self._parts(content if isinstance(content, list) else [content], reasoning)
+        else:
+            if content is not None and not isinstance(content, str):
+                self._builder.note("content_not_text", f"content is a JSON {_type_name(content)}")
+            self._say(reasoning, content if isinstance(content, str) else None)
+        if isinstance(refusal := delta.get("refusal"), str):
+            self._builder.text(refusal)
+        for position, entry in enumerate(_objects(delta.get("tool_calls"))):
+            index = ("message", position) if whole else _number(entry.get("index"))
+            self._entry(_slot(number, index), *_identity_of(entry), follows=position > 0)
+        if isinstance(legacy := delta.get("function_call"), dict):
+            self._entry(_slot(number, "function_call"), *_identity_of(legacy), follows=False)
+
+    def _parts(self, parts: list[Any], reasoning: str) -> None:
+        """Content as a list of typed parts (Mistral), behind reasoning from a field of its own."""
+        self._say(reasoning, None)
+        for part in parts:
+            kind = part.get("type") if isinstance(part, dict) else None
+            if isinstance(part, str):
+                self._builder.text(part)
+            elif kind in ("thinking", "reasoning"):
+                self._builder.reasoning(
+                    _text_in(part.get("thinking", part.get("reasoning", part.get("text"))))
+                )
+            elif isinstance(part, dict) and isinstance(part.get("text"), str):
+                self._builder.text(part["text"])
+            elif part is not None:
+                self._builder.note("unknown_content_part", f"content holds a part of type {kind!r}")
+
+    def _use_messages(self) -> None:
+        """Takes whole messages for the response if no delta came."""
+        messages, self._messages = self._messages, {}
+        if messages and not self._builder.begun:
+            for number, message in messages.items():
+                self._delta(message, number, whole=True)
+
+    # ---- what both have in common ------------------------------------------------------------
+
+    def _say(self, reasoning: str, content: str | None) -> None:
+        if reasoning:
+            self._builder.reasoning(reasoning)
+            if content == reasoning:
+                self._builder.note("content_mirrors_reasoning", "content repeats the reasoning of its delta")
+                return
+        if content:
+            self._builder.text(content)
+
+    def _entry(
+        self, slot: Hashable | None, id: str | None, name: str | None, arguments: str, follows: bool
+    ) -> None:
+        if id is not None and (not id or id.isspace()):
+            id = None
+        if name is not None and (not name or name.isspace()):
+            name = None
+        if name is None and slot is not None and self._builder.call_arguments(slot, arguments, id):
+            return
+        self._builder.call(CallDelta(slot, id, name, arguments, follows))
+
+    def _label(self, label: str) -> None:
+        if says_nothing(label):
+            return
+        meant = reason_of(label)
+        if isinstance(meant, Failure):
+            self._builder.failed(meant)
+        elif meant is None:
+            self._builder.note("unknown_finish_reason", f"finish_reason is {label!r}")
+            self._builder.reason("stop")
+        else:
+            self._builder.reason(meant)
+
+    def _usage(self, wire: Mapping[str, Any]) -> None:
+        usage = usage_of(wire)
+        if usage is not None:
+            self._builder.usage(usage)
+        elif any(value is not None for value in wire.values()):
+            self._builder.note("bad_usage", f"a usage object without a usable count: {wire!r}")
+
+
+def _typed_chunk(data: bytes) -> _ChatChunk | None:
+    """The frame as typed structs; None if anything about it is unusual."""
+    if data.count(b"{") + data.count(b"[") > strict_json.MAX_DEPTH:
+        return None  # structs skip what they do not know, however deep
+    try:
+        chunk = _decode_chunk(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if chunk.error is not _UNSET or chunk.base_resp is not _UNSET or chunk.x_groq is not _UNSET:
+        return None
+    for choice in chunk.choices:
+        if choice is not None and not _is_usual(choice):
+            return None
+    return chunk
+
+
+def _is_usual(choice: _Choice) -> bool:
+    delta = choice.delta
+    if choice.message is not _UNSET or choice.usage is not _UNSET or choice.text is not _UNSET:
+        return False
+    if delta is None:
+        return True
+    if delta.function_call is not _UNSET or delta.refusal is not _UNSET:
+        return _is_null(delta.function_call) and _is_null(delta.refusal)
+    for entry in delta.tool_calls or ():
+        if entry is not None and not (entry.name is _UNSET and entry.arguments is _UNSET):
+            return False
+    return True
+
+
+def _is_null(field: msgspec.Raw | msgspec.UnsetType) -> bool:
+    return field is _UNSET or bytes(field) == b"null"
+
+
+def _slot(number: Hashable, index: Hashable | None) -> Hashable | None:
+    """The key of a call: its number, within its choice."""
+    if index is None or number == 0:
+        return index
+    return number, index
+
+
+def _number(value: Any) -> int | None:
+    """An index that counts: a whole number of any size, also as a string of digits or a float."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    if isinstance(value, str):
+        digits = value.strip()
+        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+    return value if isinstance(value, int) else None
+
+
+def _identity_of(entry: Mapping[str, Any]) -> tuple[str | None, str | None, str]:
+    """Id, name and arguments of an entry, which some gateways write without the inner ``function``."""
+    function = entry.get("function")
+    inner = function if isinstance(function, dict) else {}
+    id, name = entry.get("id"), inner.get("name", entry.get("name"))
+    if isinstance(function, str):
+        name = function
+    return (
+        id if isinstance(id, str) else None,
+        name if isinstance(name, str) else None,
+        _arguments_text(inner.get("arguments", entry.get("arguments"))),
+    )
+
+
+def _arguments_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """The objects of a list; a single object counts as a list of one."""
+    items = value if isinstance(value, list) else [value]
+    return (item for item in items if isinstance(item, dict))
+
+
+def _text_in(value: Any) -> str:
+    """The text of a string, of a part, or of a list of both."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return _text_in(value.get("text"))
+    return "".join(_text_in(item) for item in value) if isinstance(value, list) else ""
+
+
+def _type_name(value: Any) -> str:
+    names = {
+        type(None): "null",
+        bool: "boolean",
+        int: "number",
+        float: "number",
+        str: "string",
+        list: "array",
+    }
+    return names.get(type(value), "object")

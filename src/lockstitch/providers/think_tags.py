@@ -1,0 +1,99 @@
+"""Reasoning that a server left in the answer's text between think tags.
+
+``<think>`` counts only at the start of the answer (also repeatedly), a lone ``</think>`` only right behind
+reasoning; anywhere later both are literal text, for an answer may be about such tags. Holds back at most the
+beginning of a tag and the white space before it, so any split gives the same parts.
+"""
+
+from typing import Final, Literal, TypeAlias
+
+OPEN: Final = "<think>"
+CLOSE: Final = "</think>"
+_HELD_MAX: Final = 4096
+"""Characters of leading white space that are waited through before the answer counts as begun."""
+
+Part: TypeAlias = tuple[Literal["text", "reasoning"], str]
+
+
+class ThinkTags:
+    """A splitter for the text of one response."""
+
+    def __init__(self) -> None:
+        self.passing = False
+        """Text goes through unchanged until reasoning comes again: the caller may skip ``feed``."""
+        self._thinking = False
+        self._answered = False
+        """Visible text was given out, so an opening tag no longer counts."""
+        self._reasoned = False
+        self._held = ""
+
+    @property
+    def holding(self) -> bool:
+        """Something was said that has not been given out."""
+        return bool(self._held) or self._thinking
+
+    def reasoning_came(self) -> None:
+        """Reasoning arrived in a field of its own."""
+        self._reasoned = True
+        self.passing = False
+
+    def feed(self, text: str) -> list[Part]:
+        """The parts that ``text`` completes, in order."""
+        parts: list[Part] = []
+        rest = self._held + text
+        self._held = ""
+        while rest:
+            if self.passing:
+                parts.append(("text", rest))
+                break
+            rest = self._think(rest, parts) if self._thinking else self._begin(rest, parts)
+        return parts
+
+    def pause(self) -> list[Part]:
+        """Gives out held white space, because something else than text comes next."""
+        if self._thinking or not self._held.isspace():
+            return []
+        held, self._held = self._held, ""
+        return [("text", held)]
+
+    def end(self) -> list[Part]:
+        """What was held back; an unfinished tag is what it says, and an unclosed block stays reasoning."""
+        held, self._held = self._held, ""
+        if not held:
+            return []
+        return [("reasoning" if self._thinking else "text", held)]
+
+    def _begin(self, rest: str, parts: list[Part]) -> str:
+        begun = rest.lstrip()
+        opens = not self._answered and begun.startswith(OPEN)
+        if opens or (self._reasoned and begun.startswith(CLOSE)):
+            self._thinking = opens
+            return begun[len(OPEN if opens else CLOSE) :]
+        may_open = not self._answered and OPEN.startswith(begun)
+        may_close = self._reasoned and CLOSE.startswith(begun)
+        if (may_open or may_close) and len(rest) < _HELD_MAX:
+            self._held = rest
+            return ""
+        self._answered = self._answered or bool(begun)
+        self.passing = bool(begun)
+        parts.append(("text", rest))
+        return ""
+
+    def _think(self, rest: str, parts: list[Part]) -> str:
+        inside, tag, behind = rest.partition(CLOSE)
+        if tag:
+            self._thinking = False
+            self._reasoned = True
+        else:
+            keep = _overlap(inside, CLOSE)
+            self._held = inside[len(inside) - keep :]
+            inside = inside[: len(inside) - keep]
+        if inside:
+            parts.append(("reasoning", inside))
+        return behind
+
+
+def _overlap(text: str, tag: str) -> int:
+    """Length of the longest end of ``text`` that begins ``tag``."""
+    longest = min(len(text), len(tag) - 1)
+    return next((size for size in range(longest, 0, -1) if tag.startswith(text[-size:])), 0)
