@@ -66,9 +66,10 @@ def after_failure(
 ) -> Decision:
     """What follows a failed attempt.
 
-    ``retry`` counts up from 1: the retry that would come now. ``elapsed_s`` is the time since the first attempt
-    of the step began. ``jitter`` in [0, 1) spreads the wait upwards by at most ``jitter_ratio``, so that clients
-    that failed together do not come back together; a wait the provider asked for is never shortened.
+    ``retry`` counts up from 1: the retry that would come now. ``elapsed_s`` is the time since the first
+    attempt of the step began. ``jitter`` in [0, 1) spreads the wait upwards by at most ``jitter_ratio``, so
+    that clients that failed together do not come back together; a wait the provider asked for is never
+    shortened.
     """
     if failure.code not in policy.retryable:
         return GiveUp(f"{failure.code} is not retried")

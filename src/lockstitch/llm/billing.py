@@ -1,0 +1,42 @@
+"""What a cut stream has cost: estimated where the provider never said, and marked so. Pure."""
+
+import math
+from typing import Final
+
+import msgspec
+
+from ..history.decode import Decoded
+from ..history.tokens import ASCII_CHARS_PER_TOKEN, block_tokens
+from ..schema.failures import FailureCode
+from ..schema.usage import Usage
+
+CUT: Final[frozenset[FailureCode]] = frozenset({"STREAM_CLOSED", "TRANSPORT", "TIMEOUT", "ABORTED"})
+"""Failures that end an answer before its provider could report usage. All others are the provider's last
+word."""
+SILENT: Final[frozenset[FailureCode]] = frozenset({"TIMEOUT", "ABORTED"})
+"""Of these, the ones under which an accepted request is taken as billed although no answer was seen."""
+OPENING_SHARE: Final = 0.5
+"""A count below this share of our estimate is the one that opens a stream (anthropic's ``message_start``)."""
+
+
+def with_estimate(
+    decoded: Decoded, *, accepted: bool, began: bool, input_estimate: int, argument_chars: int
+) -> Usage | None:
+    """Usage of one ended stream, completed by an estimate if the stream was cut.
+
+    ``accepted``: the provider answered 2xx. ``began``: a data frame came. ``argument_chars``: characters of
+    tool call arguments that were streamed; the text and reasoning are in ``decoded``. None if nothing was
+    billed, or a provider ended the answer itself without reporting.
+    """
+    reported = decoded.usage
+    failed = decoded.finish.failure
+    if failed is None or failed.code not in CUT or not accepted:
+        return reported
+    if not began and failed.code not in SILENT:
+        return reported
+    written = sum(map(block_tokens, decoded.content)) + math.ceil(argument_chars / ASCII_CHARS_PER_TOKEN)
+    if reported is None:
+        return Usage(input_tokens=input_estimate, output_tokens=written, estimated=True)
+    if reported.output_tokens < written * OPENING_SHARE:
+        return msgspec.structs.replace(reported, output_tokens=written, estimated=True)
+    return reported
