@@ -5,7 +5,7 @@ and judged in the form in which it will be read; callers go on with that form.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -17,8 +17,9 @@ from lockstitch.wire.jsonl import KIND_OF, RECORD_MAX_BYTES, BadRecordError, dec
 from .gate import refusal
 from .log_state import LogState, advance
 
-DEPTH_MAX: Final = 100
-"""Of JSON nesting in a record. Deeper values would be read or not by the depth of the reader's stack."""
+DEPTH_MAX: Final = 128
+"""Of JSON nesting in a record: 100 of a value that a decoder may yield, and what lies around it. Whether
+deeper values can be read would depend on how deep the reader's stack is already."""
 
 _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -34,8 +35,9 @@ class Admitted(NamedTuple):
 def admit(state: LogState, bodies: Sequence[Body], time_ms: int) -> Admitted:
     """Take ``bodies`` behind what ``state`` has seen, and advance it: all of them, or none.
 
-    Lone surrogates in texts become U+FFFD. Raises GateError, with ``state`` as it was, if a body is none,
-    does not survive encoding and decoding, or is refused by the gate.
+    Lone surrogates in texts become U+FFFD, and values of no JSON type inside of free mappings become text.
+    Raises GateError, with ``state`` as it was, if a body is none, does not survive encoding and decoding, or
+    is refused by the gate.
     """
     before = state.snapshot() if len(bodies) > 1 else None
     lines: list[bytes] = []
@@ -62,8 +64,8 @@ def _encode(seq: int, time_ms: int, body: Body) -> bytes:
     try:
         try:
             line = encode(seq, time_ms, body)
-        except UnicodeEncodeError:
-            line = encode(seq, time_ms, _well_formed_body(body))
+        except (UnicodeEncodeError, TypeError):
+            line = encode(seq, time_ms, _storable_body(body))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise _refused(body, f"JSON cannot hold it: {error}") from error
     if len(line) > RECORD_MAX_BYTES:
@@ -102,22 +104,40 @@ def _depth(line: bytes) -> int:
     return deepest
 
 
-def _well_formed_body(body: Body) -> Body:
-    """The same body with U+FFFD for each lone surrogate in any of its strings."""
-    plain = _well_formed(msgspec.to_builtins(body))
-    try:
-        return msgspec.convert(plain, type(body))
-    except msgspec.ValidationError as error:
-        raise TypeError(str(error)) from error
+def _storable_body(body: Body) -> Body:
+    """The same body without what JSON cannot hold: U+FFFD for a lone surrogate, text for foreign values.
+
+    Only below a mapping or a list of no declared type is a foreign value (a path, say, in a tool's ``meta``)
+    made a text; in a field of its own it is a mistake, and encoding refuses it.
+    """
+    stored: Body = _storable_struct(body)
+    return stored
 
 
-def _well_formed(value: Any) -> Any:
+def _storable_struct(value: Any) -> Any:
+    changed = {
+        name: stored
+        for name in value.__struct_fields__
+        if (stored := _storable(field := getattr(value, name), declared=True)) is not field
+    }
+    return msgspec.structs.replace(value, **changed) if changed else value
+
+
+def _storable(value: Any, *, declared: bool = False) -> Any:
     match value:
         case str():
-            return _SURROGATES.sub("\ufffd", value)
-        case list() | tuple():
-            return [_well_formed(item) for item in value]
-        case dict():
-            return {_well_formed(key): _well_formed(item) for key, item in value.items()}
-        case _:
+            return _SURROGATES.sub("\ufffd", value) if _SURROGATES.search(value) else value
+        case None | bool() | int() | float():
             return value
+        case msgspec.Struct():
+            return _storable_struct(value)
+        case list() | tuple() | set() | frozenset():
+            return [_storable(item) for item in value]
+        case Mapping():
+            return {_storable_key(key): _storable(item) for key, item in value.items()}
+        case _:
+            return value if declared else _storable(str(value))
+
+
+def _storable_key(key: Any) -> Any:
+    return _storable(key if isinstance(key, str | int | float) else str(key))

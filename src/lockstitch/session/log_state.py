@@ -128,7 +128,7 @@ def advance(state: LogState, event: Event) -> None:
     fold: Callable[[LogState, int, Any], None] | None = _FOLDS.get(type(event.body))
     if fold is not None:
         fold(state, seq, event.body)
-    if event.needed and type(event.body) is Unknown and state.too_new is None:
+    elif event.needed and type(event.body) is Unknown and state.too_new is None:
         kind = event.body.stored_kind
         state.too_new = f"record {seq} is of the kind {kind!r}, which this version does not know"
 

@@ -99,8 +99,18 @@ class MemoryStore:
         replay = _replay(session_id, stored, None)
         return check_report(replay, session_id, path="", in_use_by=-1 if stored.open else None)
 
+    def read_log(self, session_id: str) -> bytes:
+        """The record lines of a session, as a file would hold them."""
+        return bytes(self._sessions[session_id].data)
+
+    def write_log(self, session_id: str, data: bytes) -> None:
+        """Put other bytes in their place, to see what is made of them."""
+        self._sessions[session_id].data = bytearray(data)
+
     async def close(self) -> None:
-        await asyncio.to_thread(self._committer.close)
+        """Write what is waiting. The sessions stay, and may be opened again."""
+        ended, self._committer = self._committer, Committer()
+        await asyncio.to_thread(ended.close)
 
 
 def _replay(session_id: str, stored: _Stored, fold: Fold | None) -> Replay:

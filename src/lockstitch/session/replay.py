@@ -58,11 +58,12 @@ class Replay:
         state, fold = self.state, self._fold
         damage = []
         for index, item in enumerate(items):
-            if isinstance(item, Damage):
+            if type(item) is Damage:
                 self._count(item)
                 damage.append(item)
                 continue
             event = item
+            assert type(event) is Event
             if event.seq < state.next_seq:
                 event = self._defective(index, event, f"record {state.next_seq - 1} came before it")
             elif (problem := refusal(state, event.body)) is not None:

@@ -17,8 +17,8 @@ PIECE_BYTES: Final = 1024 * 1024
 
 _PADDING: Final = b" \t\r\xef\xbb\xbf"
 """Around a record these are no damage: line ends of other systems, a byte order mark."""
-_SEQ_SPAN: Final = 10_000_000
-"""How far a record's number may run ahead of its predecessor's and still be compared with repeats of it."""
+SEQ_GAP_MAX: Final = 10_000_000
+"""How far a record's number may run ahead of its predecessor's and still be believed."""
 
 
 class Damage(NamedTuple):
@@ -53,9 +53,8 @@ class Scanner:
         self._pending = 0
         self._oversize: _Oversize | None = None
         self._last_seq = -1
-        self._first_seq = 0
         self._checksums = array("I")
-        """Of each record from ``_first_seq`` on, 0 for one that is missing."""
+        """Of each record by its number, 0 for one that is missing."""
         self._damaged_since = False
 
     def feed(self, piece: bytes) -> list[Event | Damage]:
@@ -179,23 +178,22 @@ class Scanner:
         """Whether the record counts. An exact repeat does not: nothing is lost with it."""
         seq, checksum = event.seq, int(line[-10:-2], 16)
         if seq <= self._last_seq:
-            index = seq - self._first_seq
-            if index >= 0 and self._checksums[index] == checksum:
+            if self._checksums[seq] == checksum:
                 reason = f"record {seq} again, exactly as before"
                 self._add(self._damage(offset, line, reason), items)
                 return False
             return True  # the reader marks it: its number was there, with other content
         gap = seq - self._last_seq - 1
+        if gap > SEQ_GAP_MAX:
+            reason = f"a record with the number {seq} behind {self._last_seq}"
+            self._add(self._damage(offset, line, reason), items)
+            return False
         if not self._damaged_since:
             reason = (
                 f"record {seq} follows record {self._last_seq}" if self.records else "the log begins late"
             )
             self._add(self._damage(offset, b"", f"{reason}: {gap} missing"), items)
-        if gap > _SEQ_SPAN:
-            self._first_seq = seq
-            self._checksums = array("I")
-        else:
-            self._checksums.extend([0] * gap)
+        self._checksums.extend([0] * gap)
         self._checksums.append(checksum)
         self._last_seq = seq
         return True

@@ -128,11 +128,11 @@ class SessionLog:
                 await asyncio.shield(asyncio.to_thread(_let_go, channel.sink, release))
 
     def _writable(self) -> Channel:
-        if self._closed:
-            raise CallerError(f"session {self.id!r} is closed: open it again to append")
         if self._channel is None:
             reason = self.report.read_only or "it was opened read-only"
             raise SessionReadOnlyError(f"session {self.id!r} can only be read: {reason}")
+        if self._closed:
+            raise CallerError(f"session {self.id!r} is closed: open it again to append")
         return self._channel
 
 

@@ -19,6 +19,7 @@ RECORD_MAX_BYTES: Final = 128 * 1024 * 1024
 
 _INTEGER_MAX: Final = 2**53 - 1  # exact in every JSON reader
 _TAIL_BYTES: Final = len(b',"crc":"00000000"}')
+_crc32 = zlib.crc32
 _TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}')
 _HEAD = re.compile(rb'\{"seq":')
 
@@ -74,7 +75,7 @@ def encode(seq: int, time_ms: int, body: Body) -> bytes:
     for ``decode`` to say: constructors do not validate.
     """
     line = b'{"seq":%d,"time_ms":%d%s%s' % (seq, time_ms, _MIDDLES[type(body)], _encoder.encode(body))
-    return b'%s,"crc":"%08x"}\n' % (line, zlib.crc32(line))
+    return b'%s,"crc":"%08x"}\n' % (line, _crc32(line))
 
 
 def decode(line: bytes) -> Event:
@@ -82,10 +83,9 @@ def decode(line: bytes) -> Event:
 
     A kind that this version does not know becomes ``Unknown`` with its data as bytes. Raises BadRecordError.
     """
-    if line[-_TAIL_BYTES:-10] != b',"crc":"':
-        raise BadRecordError("not a record: the line does not end in a checksum")
-    if b"%08x" % zlib.crc32(line[:-_TAIL_BYTES]) != line[-10:-2]:
-        raise BadRecordError("the checksum does not match")
+    if line[-_TAIL_BYTES:] != b',"crc":"%08x"}' % _crc32(line[:-_TAIL_BYTES]):
+        known = _TAIL.fullmatch(line[-_TAIL_BYTES:])
+        raise BadRecordError("the checksum does not match" if known else "it does not end in a checksum")
     try:
         record = _decoder.decode(line)
     except msgspec.ValidationError as error:
@@ -109,7 +109,7 @@ def records_within(line: bytes) -> list[tuple[int, int]]:
         for index in range(first, len(heads)):
             if heads[index] >= tail.start():
                 break
-            if zlib.crc32(memoryview(line)[heads[index] : tail.start()]) == crc:
+            if _crc32(memoryview(line)[heads[index] : tail.start()]) == crc:
                 spans.append((heads[index], tail.end()))
                 while first < len(heads) and heads[first] < tail.end():
                     first += 1

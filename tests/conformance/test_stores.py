@@ -1,0 +1,64 @@
+"""Every store of sessions passes one suite."""
+
+from pathlib import Path
+
+import pytest
+
+from lockstitch.session.file_calls import FileCalls
+from lockstitch.session.file_store import FileStore
+from lockstitch.session.memory_store import MemoryStore
+from lockstitch.session.names import directory_name
+from lockstitch.testing.store_suite import StoreSuite
+
+
+class Unsynced(FileCalls):
+    """Thousands of openings in a test need no disk that spins."""
+
+    def sync(self, fd: int) -> None:
+        pass
+
+    def sync_directory(self, path: Path) -> None:
+        pass
+
+
+class Directories:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def store(self) -> FileStore:
+        return FileStore(self.root, calls=Unsynced())
+
+    def read_log(self, session_id: str) -> bytes:
+        return self._path(session_id).read_bytes()
+
+    def write_log(self, session_id: str, data: bytes) -> None:
+        self._path(session_id).write_bytes(data)
+
+    def _path(self, session_id: str) -> Path:
+        return self.root / directory_name(session_id) / "log.jsonl"
+
+
+class Memory:
+    def __init__(self) -> None:
+        self._store = MemoryStore()
+
+    def store(self) -> MemoryStore:
+        return self._store
+
+    def read_log(self, session_id: str) -> bytes:
+        return self._store.read_log(session_id)
+
+    def write_log(self, session_id: str, data: bytes) -> None:
+        self._store.write_log(session_id, data)
+
+
+class TestFileStore(StoreSuite):
+    @pytest.fixture
+    def stored(self, tmp_path: Path) -> Directories:
+        return Directories(tmp_path / "sessions")
+
+
+class TestMemoryStore(StoreSuite):
+    @pytest.fixture
+    def stored(self) -> Memory:
+        return Memory()
