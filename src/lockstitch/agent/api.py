@@ -48,13 +48,13 @@ class Agent:
 
     def __init__(
         self,
-        model: "str | Models",
+        model: "str | Models | None",
         *,
         tools: Iterable[Tool | Callable[..., Any]] = (),
         instructions: str = "",
         store: SessionStore | Path | str | None = None,
         budget: Budget | None = None,
-        approve: "Approver | Literal[True] | None" = None,
+        approve: "Approver | Literal[True, '--yes'] | None" = None,
         base_url: str | None = None,
         cwd: Path | str | None = None,
         options: Options | None = None,
@@ -64,7 +64,8 @@ class Agent:
         price: Price | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """``model``: ``provider:model``, or an object that answers model calls (``lockstitch.testing``).
+        """``model``: ``provider:model``; None: the one a session was last used with; or an object that
+        answers model calls (``lockstitch.testing``).
 
         ``store``: where sessions are kept; None: the user's data directory (``LOCKSTITCH_HOME``).
         ``approve``: asked about tools that need it; True allows all; with None a call that needs it ends the
@@ -90,7 +91,7 @@ class Agent:
             free=self._free_tools(),
             error_hook=self._hooks.on_request_error is not None,
         )
-        self._shared = Shared(store, None if isinstance(model, str) else model)
+        self._shared = Shared(store, model if isinstance(model, Models) else None)
 
     async def run(
         self,
@@ -157,7 +158,10 @@ class Agent:
 
     async def _open(self, session_id: str | None, *, create: bool) -> Session:
         environ = os.environ if self._environ is None else self._environ
-        endpoint = self._endpoint(environ)
+        # A model that cannot be used is told before a session is made for it.
+        endpoint = None if self._model is None else self._endpoint(environ)
+        if endpoint is None and session_id is None:
+            raise CallerError("no model: name one as provider:model")
         context, carried = Context(), Carried()
 
         def fold(event: Event) -> None:
@@ -168,26 +172,31 @@ class Agent:
         try:
             log = await store.open(
                 new_session_id() if session_id is None else session_id,
-                create=create,
+                create=create and endpoint is not None,
                 cwd=str(self._workspace("")),
                 fold=fold,
             )
+        except BaseException:
+            await asyncio.shield(self._shared.give_back())
+            raise
+        try:
             workspace = self._workspace(context.cwd)
             world = World(
                 log=log,
                 context=context,
                 carried=carried,
-                requests=self._requests(endpoint),
+                requests=self._requests(endpoint or self._stored_endpoint(context, environ)),
                 models=models,
                 registry=self._registry,
                 clock_ms=lambda: time.time_ns() // 1_000_000,
                 jitter=random.random,
                 hooks=self._hooks,
-                approve=None if self._approve is True else self._approve,
-                approve_all="policy" if self._approve is True else "",
+                approve=self._approve if callable(self._approve) else None,
+                approve_all=self._approved_beforehand(),
                 tool_context=_surroundings(workspace, log.id, environ),
             )
         except BaseException:
+            await log.close()
             await asyncio.shield(self._shared.give_back())
             raise
         return Session(Parts(log, world, self._rules, workspace, self._shared.give_back))
@@ -199,6 +208,16 @@ class Agent:
         if not isinstance(endpoint, Endpoint):
             raise CallerError("a model object needs an .endpoint beside .stream(); see lockstitch.testing")
         return endpoint
+
+    def _stored_endpoint(self, context: Context, environ: Mapping[str, str]) -> Endpoint:
+        """Where the session's last request went."""
+        header = context.header
+        if header is None:
+            raise CallerError(
+                f"session {context.session_id!r} has used no model yet: name one as provider:model"
+            )
+        base_url = self._base_url or header.base_url
+        return resolve(f"{header.provider}:{header.model}", base_url=base_url, environ=environ)
 
     def _workspace(self, stored: str) -> Path:
         """The caller's choice, else the session's own, else where the program stands."""
@@ -213,6 +232,12 @@ class Agent:
             system=self._instructions,
             options=self._options,
         )
+
+    def _approved_beforehand(self) -> str:
+        """Who approved everything, for the log."""
+        if self._approve is None or callable(self._approve):
+            return ""
+        return "policy" if self._approve is True else self._approve
 
     def _free_tools(self) -> frozenset[str]:
         if self._hooks.before_tool is not None:

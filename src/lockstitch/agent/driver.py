@@ -8,7 +8,7 @@ closed in the log and no task of it is left, except a tool that did not stop whe
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, assert_never
+from typing import Any, Final, Protocol, assert_never, runtime_checkable
 
 from ..history.context import Context
 from ..history.decode import Decoded
@@ -30,6 +30,7 @@ from .channel import Channel
 from .deltas import Coalescer
 from .hooks import Hooks
 from .machine import advance
+from .recovery import disposition
 from .requests import Prepared, RequestMaker
 from .resume import Carried
 from .state import State
@@ -67,6 +68,7 @@ class ModelStream(Protocol):
     def result(self) -> Decoded: ...
 
 
+@runtime_checkable
 class Models(Protocol):
     """Where model calls go: ``llm.runtime.ModelRuntime``, or a scripted model in tests."""
 
@@ -227,8 +229,8 @@ class Driver:
         requests, why = self._world.requests, decoded.finish.failure
         if why is None:
             requests.settled()
-        else:
-            requests.refused(prepared.wire, why)
+        elif disposition(why) == "ladder":
+            requests.refused(prepared.wire)
         endpoint = requests.endpoint
         self.tell(
             got.AttemptEnded(

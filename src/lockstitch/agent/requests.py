@@ -122,7 +122,7 @@ class RequestMaker:
         self._taken = len(context.messages)
         return self._projector.projected
 
-    def refused(self, wire: WireRequest, why: Failure) -> None:
+    def refused(self, wire: WireRequest) -> None:
         """Remember a request that was refused for its structure, so that no rung repeats it byte for byte."""
         self._refused.add(hashlib.sha256(msgspec.json.encode(wire.body)).digest())
 

@@ -29,7 +29,7 @@ class Shared:
         if self._store is None:
             self._store = _store(self._given_store, environ)
         if self._models is None:
-            self._models = self._given_models or _runtime()
+            self._models = self._given_models or _runtime(environ)
         self._users += 1
         return self._store, self._models
 
@@ -46,10 +46,10 @@ class Shared:
             await store.close()
 
 
-def _runtime() -> Models:
+def _runtime(environ: Mapping[str, str]) -> Models:
     from ..llm.runtime import ModelRuntime
 
-    return ModelRuntime()
+    return ModelRuntime(environ=environ)
 
 
 def _store(given: "SessionStore | Path | str | None", environ: Mapping[str, str]) -> SessionStore:
