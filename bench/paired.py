@@ -43,6 +43,8 @@ class Run(NamedTuple):
     """Microseconds of client CPU per unit."""
     wall_us: float
     peak_mib: float
+    figures: Mapping[str, float]
+    """What the contender measured of itself."""
 
 
 class Spread(NamedTuple):
@@ -131,7 +133,7 @@ def _one_run(contender: Contender, process: subprocess.Popen[str]) -> Run:
     if answer["seen"] < contender.seen_at_least:
         raise SystemExit(f"bench: {contender.title} saw {answer['seen']} of {contender.seen_at_least}")
     per_unit = 1e6 / contender.units
-    return Run(answer["cpu_s"] * per_unit, answer["wall_s"] * per_unit, answer["peak_kib"] / 1024)
+    return Run(answer["cpu_s"] * per_unit, answer["wall_s"] * per_unit, answer["peak_kib"] / 1024, answer)
 
 
 def _line(process: subprocess.Popen[str], title: str) -> str:

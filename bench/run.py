@@ -13,6 +13,7 @@ import imports
 import loop
 import report
 import session_log
+import sessions
 import stream
 import wire_cases
 from environment import BENCH
@@ -26,6 +27,7 @@ BENCHMARKS: Mapping[str, tuple[Benchmark, int]] = {
     "flat": (stream.run_flat, 5),
     "loop": (loop.run, 3),
     "loop-growth": (loop.run_growth, 5),
+    "sessions": (sessions.run, 3),
     "session-open": (session_log.run_open, 5),
     "session-append": (session_log.run_append, 5),
     "wire-cases": (wire_cases.run, 1),

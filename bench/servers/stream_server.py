@@ -3,6 +3,8 @@
 The path says which: `/texts-T/arguments-A/calls-C/v1/chat/completions` has T text deltas and A argument
 deltas spread in turn over C parallel tool calls, whose continuations carry empty ids and names; `-wide` makes
 an argument delta 100 characters instead of one short word. Without tool calls (A = 0) it ends in `stop`.
+With `-paced` a write of eight events comes every quarter of a second, as from a model, and not as fast as
+possible.
 """
 
 import asyncio
@@ -13,9 +15,10 @@ import re
 import serving
 
 EVENTS_PER_WRITE = 8  # a busy gateway flushes several tokens at once
+PACE_S = 0.25
 PIECE = 1 << 16
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-SHAPE = re.compile(r"^/texts-(\d{1,7})/arguments-(\d{1,7})/calls-(\d{1,3})(-wide)?/")
+SHAPE = re.compile(r"^/texts-(\d{1,7})/arguments-(\d{1,7})/calls-(\d{1,3})(-wide)?(-paced)?/")
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
@@ -74,10 +77,25 @@ async def answer(path: str, body: bytes, writer: asyncio.StreamWriter) -> bool:
     texts, arguments, calls = (int(number) for number in shape.group(1, 2, 3))
     response = wire(texts, arguments, max(calls, 1), shape.group(4) is not None)
     writer.write(HEAD)
+    if shape.group(5):
+        await _paced(response, writer)
+        return True
     for start in range(0, len(response), PIECE):
         writer.write(response[start : start + PIECE])
         await writer.drain()
     return True
+
+
+async def _paced(response: bytes, writer: asyncio.StreamWriter) -> None:
+    """One HTTP chunk at a time; all that wait wake together, which is the harder case for the client."""
+    start = 0
+    while start < len(response):
+        size = int(response[start : response.index(b"\r\n", start)], 16)
+        end = response.index(b"\r\n", start) + 2 + size + 2
+        writer.write(response[start:end])
+        await writer.drain()
+        await asyncio.sleep(PACE_S)
+        start = end
 
 
 if __name__ == "__main__":

@@ -1,0 +1,71 @@
+"""Many sessions at once in one process, each the turn of an agent with its log; see worker.py.
+
+An order is `{"base_url": ..., "sessions": N, "watch": true}`. A watched run also tells the lag of the event
+loop (how late a timer of a few milliseconds fires) and the memory that the sessions took while they ran.
+"""
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import worker
+
+TICK_S = 0.005
+PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def agents() -> worker.Contender:
+    from lockstitch import Agent
+
+    folder = tempfile.TemporaryDirectory(prefix="bench-sessions-")
+
+    async def run(order: Mapping[str, Any]) -> int | Mapping[str, float]:
+        agent = Agent("generic:m", base_url=order["base_url"], store=folder.name, environ={})
+
+        async def one() -> int:
+            seen = 0
+            async for _ in agent.stream("Go."):
+                seen += 1
+            return seen
+
+        before, gauge = _resident_kib(), Gauge()
+        watching = asyncio.create_task(gauge.watch()) if order["watch"] else None
+        seen = sum(await asyncio.gather(*(one() for _ in range(order["sessions"]))))
+        if watching is None:
+            return seen
+        watching.cancel()
+        per_session = (gauge.peak_kib - before) / order["sessions"]
+        return {"seen": seen, "lag_p99_ms": gauge.lag_p99_ms, "kib_each": per_session}
+
+    return run
+
+
+class Gauge:
+    """The lag of the event loop and the memory of the process, taken every few milliseconds."""
+
+    def __init__(self) -> None:
+        self.peak_kib = 0
+        self._lags_ms: list[float] = []
+
+    async def watch(self) -> None:
+        while True:
+            due = time.perf_counter() + TICK_S
+            await asyncio.sleep(TICK_S)
+            self._lags_ms.append((time.perf_counter() - due) * 1e3)
+            self.peak_kib = max(self.peak_kib, _resident_kib())
+
+    @property
+    def lag_p99_ms(self) -> float:
+        return sorted(self._lags_ms)[int(len(self._lags_ms) * 0.99)]
+
+
+def _resident_kib() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_KIB
+
+
+if __name__ == "__main__":
+    worker.main({"agents": agents})

@@ -1,0 +1,34 @@
+"""A thousand streaming sessions in one process, beside a few."""
+
+from paired import Contender, measure, ratio, server, spread
+from report import Goal, Report, cpu_rows
+
+EVENTS = 400
+"""Of each stream: fifty writes at the pace of a model, a dozen seconds."""
+FEW, MANY = 10, 1_000
+"""One session alone takes too little CPU to be measured beside the loop's own."""
+
+
+def run(rounds: int, everything: bool) -> Report:
+    del everything
+    with server("stream_server.py") as address:
+        base_url = f"{address}/texts-{EVENTS}/arguments-0/calls-1-paced/v1"
+        few, many = (_contender(base_url, number) for number in (FEW, MANY))
+        measured = measure([few, many], rounds)
+    columns, rows = cpu_rows(measured, "us per event")
+    figures = [run.figures for run in measured[many.title]]
+    lag, memory = (spread([each[name] for each in figures]) for name in ("lag_p99_ms", "kib_each"))
+    over = ratio(measured, many.title, few.title)
+    goals = [
+        Goal(f"CPU per event, {MANY:,} sessions over {FEW}", "at most", 1.5, over),
+        Goal("memory of each", "at most", 150, memory, " KiB"),
+        Goal("event loop lag, 99th percentile", "at most", 50, lag, " ms"),
+    ]
+    method = f"Logged turns of an agent, {EVENTS} events each, at a model's pace, {rounds} rounds."
+    return Report("Concurrent sessions", method, columns, rows, goals)
+
+
+def _contender(base_url: str, sessions: int) -> Contender:
+    order = {"base_url": base_url, "sessions": sessions, "watch": sessions == MANY}
+    units = EVENTS * sessions
+    return Contender("agents", "sessions.py", order, units, "project", f"{sessions:,} sessions", sessions)
