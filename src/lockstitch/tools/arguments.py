@@ -60,7 +60,7 @@ def check_supported(parameter: Parameter, owner: str) -> None:
         _value(_Nothing(), parameter.type)
     except _MismatchError:
         return
-    except TypeError as error:
+    except (TypeError, NotImplementedError) as error:
         raise CallerError(f"{owner}: parameter {parameter.name!r}: {error}") from error
 
 

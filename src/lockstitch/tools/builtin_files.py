@@ -152,7 +152,7 @@ def _row(entry: "os.DirEntry[str]", descriptor: int | None) -> tuple[bool, str, 
     name = visible(entry.name).replace("\n", "\u2424")
     if entry.is_symlink():
         link = entry.name if descriptor is not None else entry.path
-        target = os.readlink(link, dir_fd=descriptor)  # noqa: PTH115  # relative to the descriptor
+        target = os.readlink(link, dir_fd=descriptor)
         return True, name, f"{name} -> {visible(target)}"
     if entry.is_dir(follow_symlinks=False):
         return False, name, f"{name}/"

@@ -30,6 +30,8 @@ def make_tool(
         raise CallerError(f"{function.name} is a tool already")
     if not callable(function):
         raise CallerError(f"@tool needs a function, not {type(function).__name__}")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise CallerError("@tool needs a function that returns; to show progress call context.progress")
     own_name: str = name or getattr(function, "__name__", "") or type(function).__name__
     owner = f"tool {own_name}"
     hints = resolved_hints(function, owner)
@@ -51,10 +53,13 @@ def make_tool(
         if is_async:
             return to_output(await function(**keywords))
 
-        def call() -> ToolOutput:
-            return to_output(function(**keywords))
+        def call() -> Any:
+            value = function(**keywords)
+            return value if inspect.isawaitable(value) else to_output(value)
 
-        return await in_thread(call, stopping=context.stopping, name=own_name)
+        output = await in_thread(call, stopping=context.stopping, name=own_name)
+        # a sync wrapper around an async function gives something to await, which belongs to the loop
+        return to_output(await output) if inspect.isawaitable(output) else output
 
     return Tool(
         spec=ToolSpec(own_name, description or documented.description or own_name, schema),

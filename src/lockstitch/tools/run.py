@@ -125,7 +125,7 @@ async def _caught(tool: Tool, arguments: Mapping[str, Any], context: ToolContext
         if not isinstance(output, ToolOutput):
             return _Raised(TypeError(f"invoke gave no ToolOutput but {type(output).__name__}"))
         return output
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:  # becomes the answer
         return _Raised(error)

@@ -181,10 +181,8 @@ class _Writer:
         return schema
 
     def _union(self, arms: tuple[Any, ...]) -> Schema:
-        written = [self.write(arm) for arm in arms]
-        if all(set(schema) == {"type"} for schema in written):
-            return {"type": [schema["type"] for schema in written]} if len(written) > 1 else written[0]
-        return {"anyOf": written}
+        # not a list of types, which some providers refuse (gemini) and all take this
+        return {"anyOf": [self.write(arm) for arm in arms]}
 
     def _array(self, container: Any, arguments: tuple[Any, ...]) -> Schema:
         schema: Schema = {"type": "array"}

@@ -48,6 +48,9 @@ async def in_thread(
         await asyncio.wait({done})
         raise
     value, error = done.result()
+    if isinstance(error, KeyboardInterrupt):
+        # raised by the function itself, since real ones reach the main thread only; it must not end the loop
+        raise RuntimeError("KeyboardInterrupt in a worker thread") from error
     if error is not None:
         raise error
     return value  # type: ignore[no-any-return]  # what `function` returned

@@ -144,7 +144,7 @@ def refuse_special(place: Place, status: os.stat_result) -> None:
     kinds = {
         stat.S_ISFIFO: "a FIFO",
         stat.S_ISSOCK: "a socket",
-        stat.S_ISLNK: "a link that changed meanwhile",
+        stat.S_ISLNK: "a link that leads nowhere",
     }
     kind = next((name for test, name in kinds.items() if test(status.st_mode)), "a device")
     raise ToolError(f"{place.shown} is {kind}, not a regular file.")
