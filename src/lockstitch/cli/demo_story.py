@@ -1,4 +1,4 @@
-"""The story that ``lockstitch demo`` plays: a small project, a model's answers, and what must come of them."""
+"""The story that ``lockstitch demo`` plays: a project, a model's answers, and what must come of them."""
 
 import shlex
 from typing import Any, Final
@@ -95,7 +95,7 @@ def answers(python: str) -> list[dict[str, Any]]:
         },
         {
             **mend,
-            "text": "The discount is a percentage, so it must be divided by 100. I mend it and audit the till.",
+            "text": "A percentage must be divided by 100. I mend that, then audit the till.",
             "tool_calls": [
                 {
                     "name": "edit",
@@ -125,7 +125,7 @@ def answers(python: str) -> list[dict[str, Any]]:
 CALLS: Final = (
     ("read", "done"),
     ("read", "done"),
-    ("shell", "done"),
+    ("shell", "failed"),
     ("edit", "done"),
     ("shell", "unknown"),
     ("shell", "done"),

@@ -150,7 +150,7 @@ class _interruptible:  # noqa: N801  # reads as a word: with _interruptible(turn
     def _set(self, handler: Any) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            # Windows has no handlers in its loop: KeyboardInterrupt cancels the task there, which is the same.
+            # Windows has no handlers in its loop; there KeyboardInterrupt cancels the task instead.
             with suppress(NotImplementedError):
                 if handler is None:
                     loop.remove_signal_handler(number)
