@@ -20,7 +20,7 @@ from .file_sink import LOG_NAME, refusal_of_disk
 from .lock import owner
 from .mending import check_report
 from .names import directory_name, session_id_of
-from .replay import Fold
+from .replay import Fold, FoldFailedError
 from .reports import CheckReport, Listing, SessionInfo
 from .store import SessionLog
 
@@ -83,9 +83,11 @@ class FileStore:
         await asyncio.to_thread(self._committer.close)
 
     def _translated(self, work: Callable[[], T]) -> T:
-        """Errors of the file system as errors for callers."""
+        """Errors of the file system as errors for callers; those of a caller's ``fold`` as they are."""
         try:
             return work()
+        except FoldFailedError as failed:
+            raise failed.cause from None
         except OSError as error:
             raise refusal_of_disk(Path(error.filename or self.root), error) from error
 

@@ -10,7 +10,7 @@ from lockstitch.wire.jsonl import decode, encode
 from .committer import Committer
 from .mending import check_report, corruption, first_record, mend, open_report
 from .names import directory_name
-from .replay import Fold, Replay
+from .replay import Fold, FoldFailedError, Replay
 from .reports import CheckReport, Listing, SessionInfo
 from .store import SessionLog
 
@@ -115,8 +115,11 @@ class MemoryStore:
 
 def _replay(session_id: str, stored: _Stored, fold: Fold | None) -> Replay:
     replay = Replay(session_id, fold)
-    replay.feed(bytes(stored.data))
-    replay.end()
+    try:
+        replay.feed(bytes(stored.data))
+        replay.end()
+    except FoldFailedError as failed:
+        raise failed.cause from None
     return replay
 
 

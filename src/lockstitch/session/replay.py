@@ -18,6 +18,14 @@ LISTED_MAX: Final = 100
 Fold = Callable[[Event], None]
 
 
+class FoldFailedError(Exception):
+    """A caller's ``fold`` raised ``cause``: told apart here from what the file system raises."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
 class Defect(msgspec.Struct, frozen=True):
     """One event that was read although the gate would refuse it."""
 
@@ -74,7 +82,10 @@ class Replay:
                     event = self._defective(index, event, problem)
             advance(state, event)
             if fold is not None:
-                fold(event)
+                try:
+                    fold(event)
+                except Exception as error:
+                    raise FoldFailedError(error) from error
         return damage
 
     def _imply_start(self) -> None:

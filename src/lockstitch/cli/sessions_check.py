@@ -1,0 +1,88 @@
+"""``lockstitch sessions check``: what is damaged, and what opening would do. Nothing is written."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from ..schema.errors import CallerError, StorageError
+from ..session.choose import choose_store
+from ..session.reports import CheckReport
+from ..tools.text import clean
+from . import exit_codes
+from .sessions_list import FORM_VERSION
+
+
+@click.command("check")
+@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
+@click.option(
+    "--store", metavar="STORE", help="files, files:DIR; default: LOCKSTITCH_STORE, or the usual place."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each session, a line each.")
+def check(sessions: tuple[str, ...], *, store: str | None, as_json: bool) -> int:
+    """Report damage of the given sessions, or of all, without changing anything.
+
+    Exit code 1 if any is damaged.
+    """
+    reports = asyncio.run(_reports(sessions, store))
+    sound = True
+    for session_id, report in reports:
+        sound = sound and isinstance(report, CheckReport) and report.sound
+        if as_json:
+            sys.stdout.write(msgspec.json.encode(_fields(session_id, report)).decode() + "\n")
+        else:
+            sys.stdout.write(clean(_text(session_id, report)) + "\n")
+    return exit_codes.DONE if sound else exit_codes.FAILED
+
+
+async def _reports(sessions: Sequence[str], spec: str | None) -> list[tuple[str, CheckReport | StorageError]]:
+    store = choose_store(spec, os.environ)
+    reports: list[tuple[str, CheckReport | StorageError]] = []
+    try:
+        for session_id in sessions or [info.id for info in await store.list()]:
+            try:
+                reports.append((session_id, await store.check(session_id)))
+            except StorageError as error:
+                reports.append((session_id, error))
+            except CallerError:
+                if sessions:
+                    raise  # one that was asked for by name; of a listing it has just been taken away
+    finally:
+        await store.close()
+    return reports
+
+
+def _fields(session_id: str, report: CheckReport | StorageError) -> dict[str, Any]:
+    if isinstance(report, StorageError):
+        return {"v": FORM_VERSION, "id": session_id, "sound": False, "error": str(report)}
+    return {"v": FORM_VERSION, "sound": report.sound, **msgspec.to_builtins(report)}
+
+
+def _text(session_id: str, report: CheckReport | StorageError) -> str:
+    if isinstance(report, StorageError):
+        return f"{session_id}: {report}"
+    lines = [f"{session_id}: {_verdict(report)}, {report.records} records in {report.bytes:,} bytes"]
+    for place in report.damage:
+        size = f"{place.length:,} bytes" if place.length else "nothing"
+        lines.append(f"  byte {place.offset:,}: {size}, {place.reason}")
+    lines += [f"  record {defect.seq} ({defect.kind}): {defect.reason}" for defect in report.defective]
+    if report.in_use_by is not None:
+        lines.append("  in use" + (f" by process {report.in_use_by}" if report.in_use_by > 0 else ""))
+    lines += [f"  opening would {what}" for what in report.would]
+    return "\n".join(lines)
+
+
+def _verdict(report: CheckReport) -> str:
+    if report.sound:
+        return "sound"
+    counts = (
+        (report.torn_bytes, "torn bytes"),
+        (report.set_aside, "damaged places"),
+        (report.missing, "gaps"),
+        (report.defects, "events that break the rules"),
+    )
+    return "damaged (" + ", ".join(f"{count} {what}" for count, what in counts if count) + ")"
