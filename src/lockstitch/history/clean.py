@@ -1,7 +1,8 @@
 """Texts and arguments as every provider can read them: well-formed, without NUL, arguments an object."""
 
+import operator
 import re
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -30,6 +31,20 @@ def clean_text(text: str) -> Cleaned:
         formed = formed.replace("\0", REPLACEMENT)
         kinds.append("nul_replaced")
     return Cleaned(formed, tuple(kinds))
+
+
+def clean_value(value: Any) -> Any:
+    """A JSON value with every text in it cleaned; the value itself where nothing was to do."""
+    if isinstance(value, str):
+        return clean_text(value).text
+    if isinstance(value, list):
+        items = [clean_value(item) for item in value]
+        return value if all(map(operator.is_, items, value)) else items
+    if isinstance(value, dict):
+        fields = {clean_value(key): clean_value(item) for key, item in value.items()}
+        same = len(fields) == len(value) and all(map(operator.is_, fields.values(), value.values()))
+        return value if same and all(map(operator.is_, fields, value)) else fields
+    return value
 
 
 def clean_arguments(text: str) -> Cleaned:

@@ -7,8 +7,9 @@ where it is, as text, because what was sent does not change. Nothing else is men
 """
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -28,6 +29,7 @@ class Plain:
     where: str
     role: Role
     content: tuple[Block, ...]
+    extra: Mapping[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -54,6 +56,8 @@ class Exchange:
     """Ids of results that stood further down the history."""
     waiting: dict[str, deque[int]] = field(default_factory=dict)
     """Slots that a result may still answer by id."""
+    in_tool_turn: bool = False
+    """Whether an earlier message of its turn has calls."""
 
     def has_calls(self) -> bool:
         return any(slot.wire_id for slot in self.slots)
@@ -108,7 +112,7 @@ class Pairing:
         for result in results:
             self._result(result, message, where)
         if message.role != "assistant" and (rest or not message.content):
-            self._plain(message.role, tuple(rest), where)
+            self._plain(message.role, tuple(rest), where, message.extra)
         if calls:
             self._note("calls_moved", where, detail=f"calls in a {message.role} message")
             self._exchange(Message("assistant", tuple(calls)), where)
@@ -120,18 +124,21 @@ class Pairing:
             message = msgspec.structs.replace(message, content=tuple(rest))
         self._exchange(message, where)
 
-    def _plain(self, role: Role, content: tuple[Block, ...], where: str) -> None:
+    def _plain(
+        self, role: Role, content: tuple[Block, ...], where: str, extra: Mapping[str, Any] | None = None
+    ) -> None:
         if role == "tool":
             role = "user"
             self._note("role_changed", where, detail="a tool message that answers no call")
         self._run = []
         self._touch(len(self.nodes))
-        self.nodes.append(Plain(where, role, content))
+        self.nodes.append(Plain(where, role, content, extra))
 
     def _exchange(self, message: Message, where: str) -> None:
         last = self.nodes[-1] if self.nodes else None
         neighbour = isinstance(last, Exchange) and not _request_between(last.sources[-1][1], message)
         exchange = Exchange(len(self.nodes), [(where, message)])
+        exchange.in_tool_turn = isinstance(last, Exchange) and (last.in_tool_turn or last.has_calls())
         for block in message.content:
             if isinstance(block, ToolCall):
                 wire_id = self._ids.assign(block.id) if block.name.strip() else ""
@@ -208,8 +215,9 @@ class Pairing:
         for call_id, positions in second.waiting.items():
             first.waiting.setdefault(call_id, deque()).extend(offset + position for position in positions)
             exchanges = self._open[call_id]
-            exchanges.remove(second)
-            if not exchanges or exchanges[-1] is not first:
+            if second in exchanges:
+                exchanges.remove(second)
+            if first not in exchanges[-1:]:
                 exchanges.append(first)
         for _, message in second.sources:
             if message.seq is not None:

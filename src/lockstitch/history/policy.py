@@ -1,16 +1,58 @@
 """What a request may hold: facts of a protocol, a profile and a rung, as one value the projection reads."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from ..schema.errors import CallerError
-from ..schema.messages import Message
-from ..schema.profiles import Profile
+from ..schema.messages import Message, Role
+from ..schema.profiles import Profile, Protocol
 
 Rung = Literal["normal", "strict", "no_reasoning", "no_media", "flattened", "digest"]
 
 RUNGS: Final[tuple[Rung, ...]] = ("normal", "strict", "no_reasoning", "no_media", "flattened", "digest")
 """From the fullest to the plainest; each gives up what those before it gave up, and something more."""
+
+IMAGE_TYPES: Final[Mapping[Protocol, frozenset[str]]] = {
+    "openai-chat": frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"}),
+    "anthropic-messages": frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"}),
+    "openai-responses": frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"}),
+    "gemini": frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),
+}
+"""Media types that each protocol's documents list for images."""
+
+OPAQUE_TYPES: Final[Mapping[tuple[Protocol, Role], frozenset[str]]] = {
+    ("openai-chat", "user"): frozenset({"input_audio", "file", "video_url"}),
+    ("openai-chat", "assistant"): frozenset({"refusal"}),
+    ("anthropic-messages", "user"): frozenset({"document", "search_result", "container_upload"}),
+    ("anthropic-messages", "assistant"): frozenset(
+        {
+            "server_tool_use",
+            "web_search_tool_result",
+            "web_fetch_tool_result",
+            "code_execution_tool_result",
+            "bash_code_execution_tool_result",
+            "text_editor_code_execution_tool_result",
+            "mcp_tool_use",
+            "mcp_tool_result",
+        }
+    ),
+    ("openai-responses", "user"): frozenset({"input_file", "input_audio"}),
+    ("openai-responses", "assistant"): frozenset(
+        {
+            "refusal",
+            "web_search_call",
+            "file_search_call",
+            "code_interpreter_call",
+            "image_generation_call",
+            "mcp_call",
+            "mcp_list_tools",
+        }
+    ),
+    ("gemini", "user"): frozenset({"fileData", "inlineData"}),
+    ("gemini", "assistant"): frozenset({"fileData", "inlineData", "executableCode", "codeExecutionResult"}),
+}
+"""Blocks foreign to our values that may go back to their own protocol, by the role that holds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,52 +64,81 @@ class Policy:
     rung: Rung
     thinking: bool
     """Whether the request asks the model to reason, as far as is known."""
+    stored: bool
+    """Whether the provider keeps the conversation, so that ids of its items can be resolved (responses)."""
     results_with_user: bool
     """Results are parts of a user message (anthropic, gemini) instead of messages of their own."""
+    results_alone: bool
+    """A message with results holds nothing else (gemini)."""
     images_in_results: bool
     alternate: bool
-    """No two neighbouring messages of one role, and the first one is the user's."""
+    """No two neighbouring messages of one role."""
+    user_first: bool
+    """The conversation begins with a user message."""
     system_anywhere: bool
     """A system message may stand behind the start of the conversation."""
     blank_beside_calls: bool
     """Blank text is tolerated in an assistant message that has calls."""
     signed_reasoning: bool
-    """Reasoning goes back only with its signature."""
+    """Reasoning goes back only with its signature (anthropic)."""
+    sealed_reasoning: bool
+    """Reasoning goes back only in its encrypted form (responses, unless the provider stores it)."""
+    image_types: frozenset[str]
     name_max: int
     """Characters of a tool's name."""
 
+    @property
     def strict(self) -> bool:
         """Whether the request is to be as plain as its content allows."""
         return self.rung != "normal"
 
     def reasoning(self) -> bool:
+        """Whether any reasoning goes back on this rung."""
         return RUNGS.index(self.rung) < RUNGS.index("no_reasoning")
 
     def images(self) -> bool:
-        return self.profile.vision and RUNGS.index(self.rung) < RUNGS.index("no_media")
+        """Whether any image is sent on this rung."""
+        return RUNGS.index(self.rung) < RUNGS.index("no_media")
 
     def wrote(self, message: Message) -> bool:
         """Whether the target itself wrote the message, so that its reasoning and signatures are its own."""
         return message.provider == self.profile.name and message.model == self.model
 
+    def keeps_opaque(self, protocol: str, value: Any, role: Role) -> bool:
+        """Whether a block that is foreign to our values may be sent as it is in a message of ``role``."""
+        if protocol != self.profile.protocol or self.strict or not isinstance(value, dict):
+            return False
+        known = OPAQUE_TYPES.get((self.profile.protocol, role), frozenset())
+        if protocol == "gemini":
+            return any(key in known for key in value)
+        return value.get("type") in known
 
-def policy(profile: Profile, *, model: str, rung: str = "normal", thinking: bool = True) -> Policy:
+
+def policy(
+    profile: Profile, *, model: str, rung: str = "normal", thinking: bool = True, stored: bool = False
+) -> Policy:
     """The policy of one target on one rung. Raises CallerError for a rung that does not exist."""
     if rung not in RUNGS:
         raise CallerError(f"no ladder rung is called {rung!r}; there are {', '.join(RUNGS)}")
     protocol = profile.protocol
     strict = rung != "normal"
-    with_user = protocol in ("anthropic-messages", "gemini")
+    anthropic, gemini = protocol == "anthropic-messages", protocol == "gemini"
+    alternate = anthropic or gemini or profile.strict_alternation or strict
     return Policy(
         profile=profile,
         model=model,
         rung=rung,
         thinking=thinking,
-        results_with_user=with_user,
-        images_in_results=protocol == "anthropic-messages",
-        alternate=with_user or profile.strict_alternation or strict,
-        system_anywhere=not (with_user or profile.strict_alternation or strict),
+        stored=stored,
+        results_with_user=anthropic or gemini,
+        results_alone=gemini,
+        images_in_results=anthropic or protocol == "openai-responses",
+        alternate=alternate,
+        user_first=alternate,
+        system_anywhere=not alternate,
         blank_beside_calls=protocol == "openai-chat" and not strict,
-        signed_reasoning=protocol == "anthropic-messages",
-        name_max=64,
+        signed_reasoning=anthropic,
+        sealed_reasoning=protocol == "openai-responses" and not stored,
+        image_types=IMAGE_TYPES[protocol],
+        name_max=128 if anthropic else 64,
     )

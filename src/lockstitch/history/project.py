@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final, NamedTuple
 
-from ..schema.blocks import Block, Text
+from ..schema.blocks import Block, Text, ToolResult
 from ..schema.messages import Message
 from ..schema.notes import Anomaly
 from ..schema.profiles import Profile
@@ -118,10 +118,16 @@ class Projector:
             message = self._system(message, last)
         if message.role == "assistant":
             self._before_assistant(last)
-        if self.policy.alternate and message.role == "user" and last is not None and last.role == "user":
+        if message.role == "user" and last is not None and last.role == "user" and self._merges(last):
             self._out[-1] = _merged(last, message)
         else:
             self._out.append(message)
+
+    def _merges(self, last: Message) -> bool:
+        """Whether a user message may join the one before it."""
+        if self.policy.results_alone and any(isinstance(block, ToolResult) for block in last.content):
+            return False
+        return self.policy.alternate
 
     def _system(self, message: Message, last: Message | None) -> Message:
         if self.policy.system_anywhere or last is None or last.role == "system":
@@ -132,7 +138,7 @@ class Projector:
     def _before_assistant(self, last: Message | None) -> None:
         if last is not None and last.role == "assistant":
             self._placeholder("between two answers: a request ended with the first")
-        elif self.policy.alternate and (last is None or last.role == "system"):
+        elif self.policy.user_first and (last is None or last.role == "system"):
             self._placeholder("the conversation began with an assistant message")
 
     def _placeholder(self, detail: str) -> None:
@@ -161,4 +167,4 @@ def _merged(first: Message, second: Message) -> Message:
         before, after = before[:-1], after[1:]
     else:
         seam = ()
-    return Message(first.role, (*before, *seam, *after), provider=first.provider, model=first.model)
+    return Message(first.role, (*before, *seam, *after), extra=first.extra or second.extra)

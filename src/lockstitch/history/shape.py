@@ -5,39 +5,30 @@ was appended. What depends on neighbours is in ``project``.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 import msgspec
 
-from ..schema.blocks import (
-    Base64Source,
-    BlobSource,
-    Block,
-    Image,
-    Opaque,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
-)
-from ..schema.messages import Message
+from ..schema.blocks import Block, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ..schema.messages import Message, Role
 from ..schema.notes import Anomaly
-from .clean import clean_arguments, clean_text
+from .clean import clean_arguments, clean_text, clean_value
+from .media import IN_NEXT_MESSAGE, NO_PLACE, fitted
 from .pair import Exchange, Node, Plain, Slot
-from .policy import Policy
+from .policy import RUNGS, Policy
+from .reasoning import kept_reasoning, without_trailing
 
 NO_RESULT: Final = (
     "Error: there is no result of this tool call. It was interrupted and may or may not have taken effect."
 )
 NO_OUTPUT: Final = "(no output)"
-NO_VISION: Final = "[image omitted: model has no image input]"
-NO_MEDIA: Final = "[image omitted: the request was refused with it]"
-NO_PLACE: Final = "[image omitted: an assistant message cannot hold one]"
-IN_NEXT_MESSAGE: Final = "[image: shown in the next message]"
+SHOWN_CHARS: Final = 200
+"""How much of a text that was changed its anomaly quotes."""
 
 _NAME_REFUSED: Final = re.compile(r"[^A-Za-z0-9_-]")
+_GEMINI_NAME_REFUSED: Final = re.compile(r"[^A-Za-z0-9_.:-]")
 
 
 @dataclass(slots=True)
@@ -50,41 +41,122 @@ class Shaped:
 
 def shape(node: Node, policy: Policy) -> Shaped:
     """The node as messages of the canonical form that the policy's encoder takes."""
-    return _Shaping(policy).plain(node) if isinstance(node, Plain) else _Shaping(policy).exchange(node)
+    shaping = _Shaping(policy)
+    if isinstance(node, Plain):
+        shaping.plain(node)
+    elif RUNGS.index(policy.rung) >= RUNGS.index("flattened"):
+        shaping.flat_exchange(node)
+    else:
+        shaping.exchange(node)
+    return shaping.out
+
+
+def wire_name(name: str, policy: Policy) -> str:
+    """A tool's name in the characters and the length that the target allows; unchanged if it fits."""
+    if policy.profile.protocol != "gemini":
+        return _NAME_REFUSED.sub("_", name)[: policy.name_max]
+    cleaned = _GEMINI_NAME_REFUSED.sub("_", name)[: policy.name_max]
+    return cleaned if cleaned[:1].isalpha() or cleaned[:1] == "_" else f"_{cleaned}"[: policy.name_max]
 
 
 class _Shaping:
     def __init__(self, policy: Policy) -> None:
+        self.out = Shaped()
         self._policy = policy
-        self._out = Shaped()
 
-    def plain(self, node: Plain) -> Shaped:
-        role = node.role
-        content = self._user_content(node.content, node.where)
+    # --- messages of the user and the system
+
+    def plain(self, node: Plain) -> None:
+        content: list[Block] = []
+        for block in node.content:
+            match block:
+                case Text():
+                    content.extend(self._said(block, node.where))
+                case Image():
+                    content.append(self._image(block, node.where))
+                case Opaque():
+                    content.append(self._opaque(block, node.where, node.role))
+                case Reasoning() | ToolCall() | ToolResult():
+                    pass  # The pairing took them out.
+                case _:
+                    assert_never(block)
         if not content:
-            self._note("empty_message_dropped", node.where, detail=f"a {role} message without content")
-            return self._out
-        self._out.messages.append(Message(role, content))
-        return self._out
+            self._note("empty_message_dropped", node.where, detail=f"a {node.role} message without content")
+            return
+        if node.role == "system":
+            content = self._texts_only(content, node.where)
+        self.out.messages.append(Message(node.role, tuple(content), extra=self._extra(node.extra)))
 
-    def exchange(self, node: Exchange) -> Shaped:
+    def _texts_only(self, content: Iterable[Block], where: str) -> list[Block]:
+        kept: list[Block] = []
+        for block in content:
+            if isinstance(block, Image):
+                self._note("image_omitted", where, detail="an image in a system message")
+                kept.append(Text(text="[image omitted: a system message cannot hold one]"))
+            else:
+                kept.append(block)
+        return kept
+
+    # --- exchanges
+
+    def exchange(self, node: Exchange) -> None:
         where, first = node.sources[0]
+        self._note_structure(node, where)
+        sent = self._sent_slots(node, where)
+        content = self._assistant_content(node, sent)
+        if not any(isinstance(block, Text | ToolCall | Opaque) for block in content):
+            self._note("empty_message_dropped", where, detail="an assistant message without text and calls")
+            return
+        extra = self._extra(first.extra) if len(node.sources) == 1 else None
+        self.out.messages.append(
+            Message("assistant", tuple(content), provider=first.provider, model=first.model, extra=extra)
+        )
+        if sent:
+            self._results([node.slots[position] for position in sorted(sent)], where)
+
+    def flat_exchange(self, node: Exchange) -> None:
+        """The exchange as text: nothing a provider could pair, and nothing lost."""
+        where, first = node.sources[0]
+        self._note_structure(node, where)
+        said: list[Block] = []
+        answered: list[Block] = []
+        slots = iter(node.slots)
+        for place, message in node.sources:
+            for block in message.content:
+                if isinstance(block, ToolCall):
+                    self._flat_call(next(slots), place, said, answered)
+                else:
+                    said.extend(self._assistant_block(block, message, place, in_tool_turn=False))
+        said = [block for block in said if not isinstance(block, Text) or block.text.strip()]
+        if not said:
+            self._note("empty_message_dropped", where, detail="an assistant message without text and calls")
+        else:
+            self.out.messages.append(
+                Message("assistant", tuple(said), provider=first.provider, model=first.model)
+            )
+        if answered:
+            self.out.messages.append(Message("user", tuple(answered)))
+
+    def _flat_call(self, slot: Slot, where: str, said: list[Block], answered: list[Block]) -> None:
+        name = slot.call.name.strip() or "a tool without a name"
+        self._note("call_flattened", where, (slot.call.id,), f"{name[:80]} as text")
+        called = Text(text=f"[Called {name} with {slot.call.arguments or '{}'}]")
+        said.append(self._text(called, where))
+        if slot.result is None:
+            answered.append(self._text(Text(text=f"[There is no result of {name}.]"), where))
+            return
+        answered.append(self._text(Text(text=f"[Result of {name}:]"), where))
+        for part in slot.result.content:
+            answered.extend(
+                self._said(part, where) if isinstance(part, Text) else (self._image(part, where),)
+            )
+
+    def _note_structure(self, node: Exchange, where: str) -> None:
         if len(node.sources) > 1:
             places = ", ".join(place for place, _ in node.sources[1:])
             self._note("assistants_merged", where, detail=f"joined with {places}")
         if node.moved:
             self._note("result_moved", where, node.moved, "put directly behind its call")
-        sent = self._sent_slots(node, where)
-        content = self._assistant_content(node, sent)
-        if not any(isinstance(block, Text | ToolCall | Opaque) for block in content):
-            self._note("empty_message_dropped", where, detail="an assistant message without text and calls")
-            return self._out
-        self._out.messages.append(
-            Message("assistant", tuple(content), provider=first.provider, model=first.model)
-        )
-        if sent:
-            self._results([node.slots[position] for position in sorted(sent)], where)
-        return self._out
 
     def _sent_slots(self, node: Exchange, where: str) -> set[int]:
         """Positions of the calls that go out: those with a name, each call once unless it has its result."""
@@ -94,92 +166,116 @@ class _Shaping:
             call = slot.call
             key = (call.id, call.name, call.arguments)
             if not slot.wire_id:
-                detail = "a call without a name" + (", and its result" if slot.result else "")
-                self._note("nameless_call_dropped", where, (call.id,), f"{detail}: {call.arguments[:80]}")
+                text = _result_text(slot)
+                detail = f"arguments {call.arguments[:SHOWN_CHARS]!r}" + (
+                    f", result {text!r}" if text else ""
+                )
+                self._note("nameless_call_dropped", where, (call.id,), detail)
             elif slot.result is None and key in seen:
                 self._note(
-                    "duplicate_call_dropped", where, (call.id,), f"{call.name} was called like this before"
+                    "duplicate_call_dropped", where, (call.id,), f"{call.name[:80]} was called like this"
                 )
             else:
                 sent.add(position)
             seen.add(key)
         return sent
 
-    def _assistant_content(self, node: Exchange, sent: set[int]) -> list[Block]:
+    def _assistant_content(self, node: Exchange, sent: set[int]) -> Sequence[Block]:
         content: list[Block] = []
         position = 0
         for where, message in node.sources:
-            own = self._policy.wrote(message)
             for block in message.content:
                 if isinstance(block, ToolCall):
                     if position in sent:
-                        content.append(self._call(node.slots[position], own=own, where=where))
+                        content.append(self._call(node.slots[position], message, where))
                     position += 1
                 else:
-                    content.extend(self._assistant_block(block, where, own=own))
-        return self._without_blanks(self._with_reasoning(content, bool(sent)), bool(sent), node.sources[0][0])
+                    tool_turn = node.in_tool_turn or bool(sent)
+                    content.extend(self._assistant_block(block, message, where, in_tool_turn=tool_turn))
+        where = node.sources[0][0]
+        content = self._without_blanks(content, bool(sent), where)
+        content = self._paired_server_calls(content, where)
+        return self._with_reasoning(content, bool(sent), where)
 
-    def _assistant_block(self, block: Block, where: str, *, own: bool) -> Iterable[Block]:
+    def _assistant_block(
+        self, block: Block, message: Message, where: str, *, in_tool_turn: bool
+    ) -> Iterable[Block]:
         match block:
             case Text():
-                return (self._text(block, where),)
+                text = self._text(block, where)
+                if text.replay is not None and not self._policy.wrote(message):
+                    text = msgspec.structs.replace(text, replay=None)
+                return (text,)
             case Reasoning():
-                return self._reasoning(block, where, own=own)
+                kept = kept_reasoning(block, message, self._policy, in_tool_turn=in_tool_turn)
+                if isinstance(kept, str):
+                    self._note("reasoning_dropped", where, detail=kept)
+                    return ()
+                return (kept,)
             case Image():
                 self._note("image_omitted", where, detail="an image in an assistant message")
                 return (Text(text=NO_PLACE),)
             case Opaque():
-                return self._opaque(block, where)
+                return (self._opaque(block, where, "assistant"),)
             case ToolCall() | ToolResult():
                 return ()
             case _:
                 assert_never(block)
 
-    def _reasoning(self, block: Reasoning, where: str, *, own: bool) -> Iterable[Block]:
-        policy = self._policy
-        if not policy.reasoning():
-            reason = "left out on this rung"
-        elif policy.profile.reasoning_back == "never":
-            reason = f"{policy.profile.name} takes none back"
-        elif not own:
-            reason = "another model wrote it"
-        elif policy.signed_reasoning and not (block.signature or block.redacted):
-            reason = "it has no signature"
-        else:
-            return (block,)
-        self._note("reasoning_dropped", where, detail=reason)
-        return ()
-
-    def _with_reasoning(self, content: list[Block], has_calls: bool) -> list[Block]:
+    def _with_reasoning(self, content: list[Block], has_calls: bool, where: str) -> list[Block]:
+        if self._policy.signed_reasoning:
+            kept = without_trailing(content)
+            if len(kept) < len(content):
+                self._note("reasoning_dropped", where, detail="nothing follows it in its message")
+            content = kept
         placeholder = self._policy.profile.reasoning_placeholder
         if placeholder is None or not (has_calls and self._policy.thinking and self._policy.reasoning()):
             return content
-        if any(isinstance(block, Reasoning) and block.text for block in content):
+        if any(isinstance(block, Reasoning) for block in content):
             return content
-        rest = [block for block in content if not isinstance(block, Reasoning)]
-        return [Reasoning(text=placeholder), *rest]
+        return [Reasoning(text=placeholder), *content]
 
     def _without_blanks(self, content: list[Block], has_calls: bool, where: str) -> list[Block]:
-        said = any(isinstance(block, Text) and block.text.strip() for block in content)
-        if has_calls and not said and self._policy.blank_beside_calls:
-            return content
+        if has_calls and self._policy.blank_beside_calls and not any(map(_is_part, content)):
+            return content  # Sent as one blank string, which is what a model that only calls often says.
         kept = [block for block in content if not isinstance(block, Text) or block.text.strip()]
         if len(kept) < len(content):
             self._note("blank_text_dropped", where)
         return kept
 
-    def _call(self, slot: Slot, *, own: bool, where: str) -> ToolCall:
+    def _paired_server_calls(self, content: list[Block], where: str) -> list[Block]:
+        """Calls the provider runs itself stand beside their results in one message, or not at all."""
+        if not any(isinstance(block, Opaque) for block in content):
+            return content
+        values = [block.value for block in content if isinstance(block, Opaque)]
+        calls = {value.get("id") for value in values if value.get("type") in _SERVER_CALLS}
+        answered = {value.get("tool_use_id") for value in values if "tool_use_id" in value}
+        kept: list[Block] = []
+        for block in content:
+            value = block.value if isinstance(block, Opaque) else {}
+            lonely_call = value.get("type") in _SERVER_CALLS and value.get("id") not in answered
+            lonely_result = "tool_use_id" in value and value["tool_use_id"] not in calls
+            if lonely_call or lonely_result:
+                self._note("block_omitted", where, detail=f"{value.get('type')} without its other half")
+                kept.append(Text(text=f"[{value.get('type')} omitted: its other half is missing]"))
+            else:
+                kept.append(block)
+        return kept
+
+    def _call(self, slot: Slot, message: Message, where: str) -> ToolCall:
         call = slot.call
-        name = _NAME_REFUSED.sub("_", call.name)[: self._policy.name_max]
+        name = wire_name(call.name, self._policy)
         arguments = clean_arguments(call.arguments)
         if slot.wire_id != call.id:
             self._note("call_id_changed", where, (call.id,), f"sent as {slot.wire_id}")
         if name != call.name:
             self._note("call_name_changed", where, (call.id,), f"{call.name[:80]!r} is sent as {name}")
         for kind in arguments.anomalies:
-            self._note(kind, where, (call.id,), f"arguments of {name}: {call.arguments[:200]}")
-        replay = call.replay if own else None
-        return ToolCall(id=slot.wire_id, name=name, arguments=arguments.text, extra=call.extra, replay=replay)
+            self._note(kind, where, (call.id,), f"arguments of {name}: {call.arguments[:SHOWN_CHARS]!r}")
+        replay = call.replay if self._policy.wrote(message) and self._policy.reasoning() else None
+        return ToolCall(
+            id=slot.wire_id, name=name, arguments=arguments.text, extra=self._extra(call.extra), replay=replay
+        )
 
     def _results(self, slots: list[Slot], where: str) -> None:
         results: list[ToolResult] = []
@@ -187,11 +283,11 @@ class _Shaping:
         for slot in slots:
             results.append(self._result(slot, where, images))
         if self._policy.results_with_user:
-            self._out.messages.append(Message("user", (*results, *images)))
-            return
-        self._out.messages.extend(Message("tool", (result,)) for result in results)
+            self.out.messages.append(Message("user", tuple(results)))
+        else:
+            self.out.messages.extend(Message("tool", (result,)) for result in results)
         if images:
-            self._out.messages.append(Message("user", tuple(images)))
+            self.out.messages.append(Message("user", tuple(images)))
 
     def _result(self, slot: Slot, where: str, images: list[Block]) -> ToolResult:
         call_id = slot.wire_id
@@ -212,85 +308,73 @@ class _Shaping:
             content.append(image)
         if not content:
             content.append(Text(text=NO_OUTPUT))
-        return ToolResult(
-            call_id=call_id, content=tuple(content), is_error=slot.result.is_error, extra=slot.result.extra
-        )
+        extra = self._extra(slot.result.extra)
+        return ToolResult(call_id=call_id, content=tuple(content), is_error=slot.result.is_error, extra=extra)
 
-    def _user_content(self, blocks: Iterable[Block], where: str) -> tuple[Block, ...]:
-        content: list[Block] = []
-        for block in blocks:
-            match block:
-                case Text():
-                    text = self._text(block, where)
-                    if text.text.strip():
-                        content.append(text)
-                    else:
-                        self._note("blank_text_dropped", where)
-                case Image():
-                    content.append(self._image(block, where))
-                case Opaque():
-                    content.extend(self._opaque(block, where))
-                case Reasoning() | ToolCall() | ToolResult():
-                    pass  # The pairing took them out.
-                case _:
-                    assert_never(block)
-        return tuple(content)
+    # --- parts
+
+    def _said(self, block: Text, where: str) -> Iterable[Block]:
+        text = self._text(block, where)
+        if text.text.strip():
+            return (text,)
+        self._note("blank_text_dropped", where)
+        return ()
 
     def _text(self, block: Text, where: str) -> Text:
         cleaned = clean_text(block.text)
         for kind in cleaned.anomalies:
             self._note(kind, where)
-        return block if not cleaned.anomalies else msgspec.structs.replace(block, text=cleaned.text)
+        extra = self._extra(block.extra)
+        if not cleaned.anomalies and extra is block.extra:
+            return block
+        return msgspec.structs.replace(block, text=cleaned.text, extra=extra)
 
     def _image(self, image: Image, where: str) -> Image | Text:
-        notice = _notice(image, self._policy)
-        if notice is None:
-            return image
-        self._note("image_omitted", where, detail=notice)
-        return Text(text=notice)
+        fit = fitted(image, self._policy)
+        if isinstance(fit, str):
+            self._note("image_omitted", where, detail=fit)
+            return Text(text=fit)
+        if fit.media_type != image.media_type:
+            self._note("image_type_corrected", where, detail=f"{image.media_type[:40]} is {fit.media_type}")
+        return fit
 
-    def _opaque(self, block: Opaque, where: str) -> Iterable[Block]:
-        if block.protocol == self._policy.profile.protocol and not self._policy.strict():
-            return (block,)
-        kind = block.value.get("type", "block") if isinstance(block.value, dict) else "block"
+    def _opaque(self, block: Opaque, where: str, role: Role) -> Block:
+        if self._policy.keeps_opaque(block.protocol, block.value, role):
+            value = clean_value(block.value)
+            if value is block.value:
+                return block
+            self._note("surrogate_replaced", where)
+            return msgspec.structs.replace(block, value=value)
+        kind = _kind(block.value)
         self._note("block_omitted", where, detail=f"{kind} of {block.protocol}")
-        return (Text(text=f"[{kind} omitted: it cannot be sent to this model]"),)
+        return Text(text=f"[{kind} omitted: it cannot be sent to this model]")
+
+    def _extra(self, extra: Any) -> Any:
+        """Fields given back as they came; none on a strict rung, since one of them may be what is refused."""
+        return None if extra is None or self._policy.strict else clean_value(extra)
 
     def _note(self, kind: str, where: str, ids: Iterable[str] = (), detail: str = "") -> None:
-        self._out.anomalies.append(Anomaly(kind, where, tuple(ids), detail))
+        self.out.anomalies.append(Anomaly(kind, where, tuple(ids), detail))
 
 
-def _notice(image: Image, policy: Policy) -> str | None:
-    """Why the image cannot be sent, as the text that stands in for it; None if it can."""
-    if not policy.profile.vision:
-        return NO_VISION
-    if not policy.images():
-        return NO_MEDIA
-    limit = policy.profile.image_max_base64
-    size = base64_size(image)
-    if limit is None or size <= limit:
-        return None
-    return f"[image omitted: {raw_size(image)} bytes exceeds the limit]"
+_SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 
 
-def base64_size(image: Image) -> int:
-    """Characters of base64 that the image takes in a request; 0 for a URL."""
-    match image.source:
-        case Base64Source():
-            return len(image.source.data)
-        case BlobSource():
-            return (image.source.size + 2) // 3 * 4
-        case _:
-            return 0
+def _is_part(block: Block) -> bool:
+    """Whether the block says something, or cannot be a part of a plain string."""
+    if isinstance(block, Text):
+        return bool(block.extra or block.text.strip())
+    return isinstance(block, Opaque)
 
 
-def raw_size(image: Image) -> int:
-    """Bytes of the image itself; 0 for a URL."""
-    match image.source:
-        case Base64Source():
-            data = image.source.data
-            return len(data) * 3 // 4 - (len(data) - len(data.rstrip("=")) if len(data) % 4 == 0 else 0)
-        case BlobSource():
-            return image.source.size
-        case _:
-            return 0
+def _kind(value: Any) -> str:
+    """A word for a block nobody here knows."""
+    if not isinstance(value, dict):
+        return "block"
+    kind = value.get("type") or next(iter(value), "block")
+    return clean_text(str(kind)[:40]).text
+
+
+def _result_text(slot: Slot) -> str:
+    texts = slot.result.content if slot.result else ()
+    return " ".join(part.text for part in texts if isinstance(part, Text))[:SHOWN_CHARS]

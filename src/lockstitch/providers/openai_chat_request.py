@@ -77,11 +77,12 @@ def encode_message(message: Message, profile: Profile) -> list[dict[str, Any]]:
     """One message as wire messages: one, or one for each result of a tool message."""
     match message.role:
         case "assistant":
-            return [_assistant(message.content, profile)]
+            return [_assistant(message, profile)]
         case "tool":
-            return [_tool_message(block) for block in message.content]
+            return [{**(message.extra or {}), **_tool_message(block)} for block in message.content]
         case "user" | "system":
-            return [{"role": message.role, "content": _content(message.content)}]
+            content = _content(message.content, message.role)
+            return [{**(message.extra or {}), "role": message.role, "content": content}]
         case _:
             assert_never(message.role)
 
@@ -147,38 +148,31 @@ def _tool_choice(choice: str, profile: Profile) -> object:
     return "any" if choice == "required" and profile.name == "mistral" else choice
 
 
-def _assistant(blocks: Iterable[Block], profile: Profile) -> dict[str, Any]:
-    texts: list[str] = []
+def _assistant(message: Message, profile: Profile) -> dict[str, Any]:
+    said: list[Block] = []
     reasoning: list[str] | None = None
     calls: list[dict[str, Any]] = []
-    for block in blocks:
+    for block in message.content:
         match block:
-            case Text():
-                texts.append(block.text)
             case Reasoning():
                 reasoning = [*(reasoning or ()), block.text]
             case ToolCall():
                 calls.append(_call(block))
-            case Opaque() if block.protocol == DIALECT:
-                return dict(block.value)
             case _:
-                raise _misplaced(block, "assistant")
-    message: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts) if texts else None}
+                said.append(block)
+    wire: dict[str, Any] = {"role": "assistant", "content": _content(tuple(said), "assistant") or None}
     if reasoning is not None:
-        message[profile.reasoning_field] = "".join(reasoning)
+        wire[profile.reasoning_field] = "".join(reasoning)
     if calls:
-        message["tool_calls"] = calls
-    elif message["content"] is None:
-        message["content"] = ""
-    return message
+        wire["tool_calls"] = calls
+    elif wire["content"] is None:
+        wire["content"] = ""
+    return {**(message.extra or {}), **wire}
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    wire: dict[str, Any] = {"id": call.id, "type": "function"}
-    wire["function"] = {"name": call.name, "arguments": call.arguments or "{}"}
-    if call.extra:
-        wire.update(call.extra)
-    return wire
+    function = {"name": call.name, "arguments": call.arguments or "{}"}
+    return {**(call.extra or {}), "id": call.id, "type": "function", "function": function}
 
 
 def _tool_message(block: Block) -> dict[str, Any]:
@@ -192,7 +186,7 @@ def _tool_message(block: Block) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": block.call_id, "content": "\n".join(texts)}
 
 
-def _content(blocks: tuple[Block, ...]) -> str | list[dict[str, Any]]:
+def _content(blocks: tuple[Block, ...], role: str) -> str | list[dict[str, Any]]:
     """A string where there is only text (every gateway takes one), else parts in order."""
     if all(isinstance(block, Text) and not block.extra for block in blocks):
         return "\n".join(block.text for block in blocks if isinstance(block, Text))
@@ -201,13 +195,13 @@ def _content(blocks: tuple[Block, ...]) -> str | list[dict[str, Any]]:
         match block:
             case Text():
                 parts.append({"type": "text", "text": block.text, **(block.extra or {})})
-            case Image():
+            case Image() if role == "user":
                 url = _image_url(block.media_type, block.source)
                 parts.append({"type": "image_url", "image_url": {"url": url, **(block.extra or {})}})
             case Opaque() if block.protocol == DIALECT:
                 parts.append(dict(block.value))
             case _:
-                raise _misplaced(block, "user")
+                raise _misplaced(block, role)
     return parts
 
 

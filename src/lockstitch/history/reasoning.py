@@ -1,0 +1,55 @@
+"""Reasoning in requests: whose goes back, in what form, and why the rest stays behind.
+
+Each provider proves its own reasoning in its own way, so none of it crosses from one model to another.
+Sources: https://api-docs.deepseek.com/guides/thinking_mode (tool turns, read 2026-11-30);
+https://platform.claude.com/docs/en/build-with-claude/extended-thinking (signatures, read 2026-11-30);
+https://platform.openai.com/docs/guides/reasoning (encrypted items, read 2026-11-30).
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ..schema.blocks import Block, Reasoning
+from ..schema.messages import Message
+from .clean import clean_text
+from .policy import Policy
+
+
+def kept_reasoning(
+    block: Reasoning, message: Message, policy: Policy, *, in_tool_turn: bool
+) -> Reasoning | str:
+    """The block as it goes back to the model that wrote it, or the reason why it does not.
+
+    ``in_tool_turn``: the message or one before it in its turn has calls. A rule that looked further ahead
+    would change what was already sent.
+    """
+    profile = policy.profile
+    if not policy.reasoning():
+        return "left out on this rung"
+    if profile.reasoning_back == "never":
+        return f"{profile.name} takes none back"
+    if not policy.wrote(message):
+        return "another model wrote it"
+    if profile.reasoning_back == "tool_turns" and not in_tool_turn:
+        return f"{profile.name} takes back only that of turns with tool calls"
+    if policy.signed_reasoning and not (block.signature or block.redacted):
+        return "it has no signature"
+    if policy.sealed_reasoning and not block.redacted:
+        return "it is not encrypted, and the provider does not store it"
+    if not block.text and not block.redacted and not block.replay:
+        return "it is empty"
+    cleaned = clean_text(block.text)
+    if not cleaned.anomalies:
+        return block
+    if block.signature or block.redacted:
+        return "its text cannot be sent as it was signed"
+    return msgspec.structs.replace(block, text=cleaned.text)
+
+
+def without_trailing(content: Sequence[Block]) -> list[Block]:
+    """The blocks without reasoning at their end: a message's last block cannot be thinking (anthropic)."""
+    kept = list(content)
+    while kept and isinstance(kept[-1], Reasoning):
+        kept.pop()
+    return kept
