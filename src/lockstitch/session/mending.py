@@ -5,7 +5,7 @@ from lockstitch.schema.events import FORMAT_VERSION, Body, SessionStart
 
 from .closers import closers
 from .intake import Admitted, admit
-from .replay import Fold, Replay
+from .replay import Fold, FoldFailedError, Replay
 from .reports import CheckReport, OpenReport, damage_reports
 
 
@@ -26,7 +26,10 @@ def mend(replay: Replay, start: SessionStart, *, file: str, fold: Fold | None) -
     admitted = admit(state, bodies, state.time_ms)
     if fold is not None:
         for event in admitted.events:
-            fold(event)
+            try:
+                fold(event)
+            except Exception as error:
+                raise FoldFailedError(error) from error
     return admitted
 
 
