@@ -653,7 +653,7 @@ CACHES: dict[str, tuple[str, list[Any], list[list[int]]]] = {
     "a prompt that grows is read up to where it grew": (
         "/v1/chat/completions",
         [{"model": "m", "messages": turn("aaaa")}, {"model": "m", "messages": turn("aaaa", "bbbb")}],
-        [[8, 0, 0], [17, 8, 0]],
+        [[8, 0, 0], [18, 8, 0]],
     ),
     "another model shares nothing": (
         "/v1/chat/completions",
