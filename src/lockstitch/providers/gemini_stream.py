@@ -1,0 +1,171 @@
+"""Stream translation of gemini: the responses of ``:streamGenerateContent`` become our chunks.
+
+Each frame is a whole GenerateContentResponse with the parts that are new. Calls come whole and often without
+an id; there is no sentinel, the end of the body is the end.
+
+Sources: Google, "GenerateContentResponse", "FinishReason", "UsageMetadata" and "Thought signatures"
+(ai.google.dev/api/generate-content and /gemini-api/docs/thought-signatures, read 2026-11-30).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ..schema.blocks import Base64Source, Image, Opaque
+from ..schema.failures import FailureCode, failure
+from ..schema.profiles import Profile
+from ..schema.usage import Usage
+from .call_slots import CallDelta
+from .event_translator import EventTranslator, object_of, objects_of, text_of
+from .openai_chat_usage import count
+from .response import Reason
+from .translator import Mint
+
+_MARKS: Final = ("thought", "thoughtSignature", "thought_signature")
+"""Fields of a part that are no content."""
+_REASONS: Final[dict[str, Reason]] = {"STOP": "stop", "MAX_TOKENS": "length"}
+_FILTERED: Final = ("CONTENT_FILTER", "the provider's filter ended the answer ({}); change the request")
+_MALFORMED: Final = ("MALFORMED_TOOL_CALL", "the model wrote a tool call that cannot be used ({}); try again")
+_FAILURES: Final[dict[str, tuple[FailureCode, str]]] = {
+    "SAFETY": _FILTERED,
+    "RECITATION": _FILTERED,
+    "BLOCKLIST": _FILTERED,
+    "PROHIBITED_CONTENT": _FILTERED,
+    "SPII": _FILTERED,
+    "LANGUAGE": _FILTERED,
+    "IMAGE_SAFETY": _FILTERED,
+    "IMAGE_PROHIBITED_CONTENT": _FILTERED,
+    "IMAGE_RECITATION": _FILTERED,
+    "MALFORMED_FUNCTION_CALL": _MALFORMED,
+    "UNEXPECTED_TOOL_CALL": _MALFORMED,
+    "TOO_MANY_TOOL_CALLS": _MALFORMED,
+    "MALFORMED_RESPONSE": (
+        "MALFORMED_RESPONSE",
+        "the provider could not read its model's answer ({}); try again",
+    ),
+    "MISSING_THOUGHT_SIGNATURE": (
+        "INVALID_STRUCTURE",
+        "a call of the history lacks its thought signature ({}); send the request without reasoning",
+    ),
+}
+
+
+class GeminiStream(EventTranslator):
+    """One response of gemini. See ``providers.translator`` for the contract."""
+
+    dialect = "gemini"
+    end_mark = ""  # the end of the body is the end
+
+    def __init__(self, profile: Profile, tools: Sequence[str] = (), mint: Mint | None = None) -> None:
+        super().__init__(profile, tools, mint)
+        self._calls = 0
+        self._seen: dict[str, tuple[str, str]] = {}
+        """Name and arguments of the calls that brought an id."""
+
+    def _event(self, value: Mapping[str, Any], event: str) -> None:
+        value = object_of(value.get("response")) or value  # Code Assist wraps each response
+        self._model = text_of(value.get("modelVersion")) or self._model
+        for candidate in objects_of(value.get("candidates")):
+            self._candidate(candidate)
+        self._usage(object_of(value.get("usageMetadata")))
+        blocked = text_of(object_of(value.get("promptFeedback")).get("blockReason"))
+        if blocked and not blocked.endswith("UNSPECIFIED"):
+            text = f"the provider blocked the prompt ({blocked}); change the request"
+            self._builder.failed(failure("CONTENT_FILTER", text, provider_code=blocked))
+
+    def _whole(self, value: Mapping[str, Any]) -> bool:
+        inner = object_of(value.get("response")) or value
+        if not any(key in inner for key in ("candidates", "promptFeedback", "usageMetadata")):
+            return False
+        self._event(value, "")
+        return True
+
+    def _candidate(self, candidate: Mapping[str, Any]) -> None:
+        content = object_of(candidate.get("content"))
+        for part in objects_of(content.get("parts")):
+            self._part(part)
+        self._label(candidate.get("finishReason"), text_of(candidate.get("finishMessage")))
+
+    def _part(self, part: Mapping[str, Any]) -> None:
+        signature = text_of(part.get("thoughtSignature", part.get("thought_signature"))) or None
+        call = part.get("functionCall", part.get("function_call"))
+        image = object_of(part.get("inlineData", part.get("inline_data")))
+        if isinstance(call, dict):
+            self._call(call, signature)
+        elif isinstance(part.get("text"), str):
+            self._text(part["text"], part.get("thought") is True, signature)
+        elif text_of(image.get("data")):
+            media_type = text_of(image.get("mimeType", image.get("mime_type"))) or "application/octet-stream"
+            if media_type.startswith("image/"):
+                replay = self._replay(thought_signature=signature)
+                picture = Image(media_type=media_type, source=Base64Source(image["data"]), replay=replay)
+                self._builder.block(picture, visible=True)
+            else:
+                self._builder.block(Opaque(protocol=self.dialect, value=part), visible=True)
+        elif any(value is not None and key not in _MARKS for key, value in part.items()):
+            self._builder.block(Opaque(protocol=self.dialect, value=part), visible=True)
+        elif signature is not None:
+            self._text("", False, signature)
+
+    def _text(self, text: str, thought: bool, signature: str | None) -> None:
+        if thought:
+            self._builder.reasoning(text, part="thought")
+            if signature is not None:
+                self._builder.seal_reasoning(part="thought", signature=signature)
+            return
+        self._builder.text(text, part="text")
+        if signature is not None:
+            self._builder.annotate_text(part="text", replay=self._replay(thought_signature=signature))
+
+    def _call(self, wire: Mapping[str, Any], signature: str | None) -> None:
+        id = text_of(wire.get("id")) or None
+        name = text_of(wire.get("name")) or None
+        arguments = _arguments(wire.get("args"))
+        if id is not None and id in self._seen:
+            if self._seen[id] == (name, arguments):
+                self._builder.note("call_repeated", f"the call {id} came twice; it counts once")
+                return
+            self._builder.note("id_reused", f"two different calls have the id {id}; the second gets another")
+            id = None
+        if id is not None:
+            self._seen[id] = (name or "", arguments)
+        self._calls += 1
+        call = self._builder.call(CallDelta(("call", self._calls), id, name, arguments))
+        if call is not None and signature is not None:
+            call.replay = self._replay(thought_signature=signature)
+
+    def _label(self, label: Any, detail: str) -> None:
+        if not isinstance(label, str) or not label or label.endswith("UNSPECIFIED"):
+            return
+        if label in _FAILURES:
+            code, text = _FAILURES[label]
+            said = f"{label}: {detail}"[:300] if detail else label
+            self._builder.failed(failure(code, text.format(said), provider_code=label))
+            return
+        if label not in _REASONS:
+            self._builder.note("unknown_finish_reason", f"finishReason is {label!r}")
+        self._builder.reason(_REASONS.get(label, "stop"))
+
+    def _usage(self, wire: Mapping[str, Any]) -> None:
+        """The last report counts. promptTokenCount includes cached tokens; thoughts are counted apart."""
+        prompt, answer = count(wire.get("promptTokenCount")), count(wire.get("candidatesTokenCount"))
+        thoughts = count(wire.get("thoughtsTokenCount"))
+        if prompt is None and answer is None and thoughts is None:
+            return
+        cached = count(wire.get("cachedContentTokenCount"))
+        tool_prompt = count(wire.get("toolUsePromptTokenCount")) or 0
+        self._builder.usage(
+            Usage(
+                input_tokens=max(0, (prompt or 0) - (cached or 0)) + tool_prompt,
+                output_tokens=(answer or 0) + (thoughts or 0),
+                cache_read_tokens=cached,
+                reasoning_tokens=thoughts,
+            )
+        )
+
+
+def _arguments(value: Any) -> str:
+    if value is None or value == "":
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
