@@ -7,8 +7,6 @@ body. Neither raises on input, whatever it is: what a provider did wrong is the 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from ..providers import frames
 from ..providers.catalog import DEFAULT_PROFILES
 from ..providers.catalog import profile as profile_named
@@ -16,38 +14,21 @@ from ..providers.classify import classify
 from ..providers.dialects import DIALECTS, translator
 from ..providers.note_book import NoteBook
 from ..providers.translator import Mint
-from ..schema.blocks import Block
-from ..schema.chunks import Chunk, Finish
+from ..schema.chunks import Chunk
 from ..schema.errors import CallerError
 from ..schema.failures import Failure, failure
 from ..schema.notes import Note
 from ..schema.profiles import Profile
-from ..schema.usage import Usage
 from ..wire import strict_json
 from ..wire.body_kind import BodyKind, Gunzip, GunzipError, sniff
 from ..wire.sse import LINE_MAX, RESPONSE_MAX, Frame, FrameTooLarge, SseDecoder
 from .assemble import Assembler, Grammar
+from .decoded import Decoded
+
+__all__ = ["Decoded", "Decoder", "decode"]
 
 ERROR_BODY_MAX: Final = 256 * 1024
 """Bytes of an error answer, or of a page, that are read."""
-
-
-class Decoded(msgspec.Struct, frozen=True):
-    """One answer, decoded. After a failure ``content`` is the text and reasoning before it, without calls."""
-
-    content: tuple[Block, ...]
-    finish: Finish
-    usage: Usage | None = None
-    notes: tuple[Note, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values in the shape that ``lockstitch wire decode`` prints (docs/cli.md)."""
-        return {
-            "content": msgspec.to_builtins(self.content),
-            "finish": {"reason": self.finish.reason, "failure": _failure_json(self.finish.failure)},
-            "usage": _usage_json(self.usage),
-            "notes": msgspec.to_builtins(self.notes),
-        }
 
 
 def decode(
@@ -180,7 +161,7 @@ class Decoder:
             chunks = self._begin(head, sniff(head, ended=True) or "text")
             return chunks + self.end()
         if self._gunzip is not None and not self._gunzip.complete:
-            self._notebook.add("gzip_truncated", "the gzip body ends before its end mark")
+            self._notebook.add("gzip_truncated")
         if not 200 <= self._status < 300:
             return self._end_refused()
         if self._kind == "page":
@@ -299,7 +280,7 @@ class Decoder:
         self._buffer = []
         lines = [line for line in body.split(b"\n") if line.strip()]
         if len(lines) > 1 and all(line.lstrip().startswith(b"{") for line in lines):
-            self._notebook.add("json_lines", "the answer is JSON lines, not an event stream")
+            self._notebook.add("json_lines")
             chunks = self._frames(Frame(line.strip(), "") for line in lines)
             return chunks if self.finished else chunks + self._emit(self._translator.end(b""))
         # A bare line before the stream, or JSON that was cut: the event stream rules tell.
@@ -356,22 +337,3 @@ def _is_whole(frame: Frame) -> bool:
     except strict_json.InvalidJson:
         return False
     return True
-
-
-def _failure_json(failed: Failure | None) -> dict[str, Any] | None:
-    if failed is None:
-        return None
-    always = {
-        "code": failed.code,
-        "message": failed.message,
-        "retryable": failed.retryable,
-        "status": failed.status,
-    }
-    return {**always, **msgspec.to_builtins(failed)}
-
-
-def _usage_json(usage: Usage | None) -> dict[str, Any] | None:
-    if usage is None:
-        return None
-    always = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    return {**always, **msgspec.to_builtins(usage)}

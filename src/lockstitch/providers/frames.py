@@ -30,7 +30,7 @@ def parse(data: bytes, notebook: NoteBook | None = None) -> Any:
     except UnicodeDecodeError:
         text = data.decode("utf-8", "replace")
         if notebook is not None:
-            notebook.add("invalid_utf8", "bytes that are not UTF-8 became U+FFFD")
+            notebook.add("invalid_utf8")
     if strict_json.depth(text) > strict_json.MAX_DEPTH:
         raise InvalidJson(f"nested deeper than {strict_json.MAX_DEPTH}")
     try:
@@ -39,7 +39,7 @@ def parse(data: bytes, notebook: NoteBook | None = None) -> Any:
         raise InvalidJson(str(error)) from error
     clean = strict_json.well_formed_value(value)
     if notebook is not None and clean != value:
-        notebook.add("lone_surrogate", "half of a UTF-16 pair, which no UTF-8 text can hold, became U+FFFD")
+        notebook.add("lone_surrogate")
     return clean
 
 

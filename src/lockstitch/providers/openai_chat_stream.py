@@ -111,7 +111,7 @@ class OpenAiChatStream:
 
     def document(self, value: Any) -> list[Chunk]:
         self._document = True
-        self._builder.note("json_instead_of_stream", "the answer is one JSON document, not an event stream")
+        self._builder.note("json_instead_of_stream")
         known = False
         for one in value if isinstance(value, list) else [value]:
             known = known or (isinstance(one, dict) and "choices" in one)
@@ -129,7 +129,7 @@ class OpenAiChatStream:
         if not self._builder.finished:
             self._use_messages()
             if self._builder.terminal_seen and not self._document:
-                self._builder.note("missing_done", "the stream ended without its [DONE] line")
+                self._builder.note("missing_done")
             self._builder.end(strays)
         return self._builder.take()
 
@@ -188,7 +188,7 @@ class OpenAiChatStream:
         except InvalidJson as error:
             lines = frames.glued(data)
             if lines is not None:
-                self._builder.note("events_without_blank_line", "events are not separated by a blank line")
+                self._builder.note("events_without_blank_line")
                 for line in lines:
                     if not self._builder.finished:
                         self._slow_frame(line, event)
@@ -283,7 +283,7 @@ class OpenAiChatStream:
         if reasoning:
             self._builder.reasoning(reasoning)
             if content == reasoning:
-                self._builder.note("content_mirrors_reasoning", "content repeats the reasoning of its delta")
+                self._builder.note("content_mirrors_reasoning")
                 return
         if content:
             self._builder.text(content)

@@ -1,0 +1,108 @@
+"""Every kind of note that a decoded answer can carry, in words for a bug report at the gateway.
+
+docs/notes.md lists the same for reading; a test keeps them together.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class NoteKind(NamedTuple):
+    """What a note means."""
+
+    meaning: str
+    """What the gateway did, and what became of it."""
+    ask: str
+    """What the gateway should do instead."""
+
+
+NOTE_KINDS: Final[Mapping[str, NoteKind]] = {
+    "identity_conflict": NoteKind(
+        "a later delta of a tool call carried another id or name; the first one was kept",
+        "repeat the id and name of a call unchanged, or leave them out after its first delta",
+    ),
+    "call_id_minted": NoteKind(
+        "a tool call came without an id; a fresh one was made",
+        "send a unique id with each tool call",
+    ),
+    "duplicate_call_id": NoteKind(
+        "two tool calls of one answer have the same id",
+        "send a unique id with each tool call",
+    ),
+    "invalid_arguments": NoteKind(
+        "the arguments of a tool call are no JSON object; the call is kept but must not be run",
+        "pass the model's arguments on whole and in order; a parser in front of the model may have cut them",
+    ),
+    "arguments_replaced": NoteKind(
+        "the arguments given at the end of a tool call differ from the pieces before; the end counted",
+        "send pieces that add up to the whole",
+    ),
+    "text_differs": NoteKind(
+        "a text given again at its end differs from the pieces before; the pieces counted",
+        "send pieces that add up to the whole",
+    ),
+    "text_tool_call": NoteKind(
+        "the text holds tool calls as the model's own markup instead of structured calls",
+        "turn on the tool-call parser that fits the model",
+    ),
+    "unknown_finish_reason": NoteKind(
+        "the finish reason is a word that the protocol does not have; it was taken for an end",
+        "send one of the protocol's own finish reasons",
+    ),
+    "missing_done": NoteKind(
+        "the stream ended after its finish reason but without its [DONE] line",
+        "end each stream with `data: [DONE]`",
+    ),
+    "broken_after_finish": NoteKind(
+        "the connection broke after the finish reason; the answer was complete all the same",
+        "close the response in an orderly way",
+    ),
+    "frame_not_json": NoteKind(
+        "a data frame is not JSON and was skipped",
+        "send one whole JSON object in each event; a proxy may cut or pad long lines",
+    ),
+    "frame_not_object": NoteKind(
+        "a data frame is JSON but no object, such as null, and was skipped",
+        "send nothing, or a comment line, where there is nothing to say",
+    ),
+    "events_without_blank_line": NoteKind(
+        "events follow each other without the blank line that ends an event",
+        "end each event with an empty line",
+    ),
+    "json_instead_of_stream": NoteKind(
+        "a stream was asked for and one JSON document came",
+        "honour `stream: true`",
+    ),
+    "json_lines": NoteKind(
+        "a stream was asked for and JSON lines came instead of server-sent events",
+        "put `data: ` before each object and an empty line behind it",
+    ),
+    "content_mirrors_reasoning": NoteKind(
+        "a delta carried the same text as reasoning and as content; it counted as reasoning",
+        "send reasoning in its own field only",
+    ),
+    "content_not_text": NoteKind(
+        "the content of a delta is neither text nor a list of parts, and was skipped",
+        "send content as a string",
+    ),
+    "unknown_content_part": NoteKind(
+        "the content holds a part of a type that has no place here, and it was skipped",
+        "nothing: newer than this version, please report it to Lockstitch",
+    ),
+    "bad_usage": NoteKind(
+        "a usage object holds no usable token count",
+        "send token counts as whole numbers that are not negative",
+    ),
+    "lone_surrogate": NoteKind(
+        "the text holds half of a UTF-16 pair, which became U+FFFD",
+        "do not cut the text between the two halves of a surrogate pair",
+    ),
+    "invalid_utf8": NoteKind(
+        "a frame holds bytes that are not UTF-8, which became U+FFFD",
+        "do not cut or re-encode the bytes of a character",
+    ),
+    "gzip_truncated": NoteKind(
+        "the body is gzip and ends before its end mark",
+        "do not compress event streams, or flush and end the compression properly",
+    ),
+}

@@ -1,0 +1,155 @@
+"""The blocks of one response while they stream: numbers them, and writes their chunks.
+
+A block is opened by the first thing that belongs to it and keeps its number; blocks of one response are open
+side by side and all end together. Here nothing is decided: what is text, whose arguments these are and how
+the response ends is the builder's business.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from ..schema.blocks import Block, Image, Opaque, Reasoning, Replay, Text, ToolCall
+from ..schema.chunks import BlockStart, Chunk, ReasoningDelta, TextDelta, ToolCallDelta
+from ..wire.visible import is_visible
+from .call_slots import Call
+
+TextKind: TypeAlias = Literal["text", "reasoning"]
+
+
+@dataclass(slots=True)
+class TextSlot:
+    """One text or reasoning block."""
+
+    index: int
+    kind: TextKind
+    parts: list[str] = field(default_factory=list)
+    signature: str | None = None
+    redacted: str | None = None
+    extra: Mapping[str, Any] | None = None
+    replay: Replay | None = None
+
+    def block(self) -> Block:
+        text = "".join(self.parts)
+        if self.kind == "text":
+            return Text(text, extra=self.extra, replay=self.replay)
+        return Reasoning(
+            text, signature=self.signature, redacted=self.redacted, extra=self.extra, replay=self.replay
+        )
+
+
+@dataclass(slots=True)
+class WholeSlot:
+    """A block that came in one piece."""
+
+    index: int
+    whole: Image | Opaque
+
+
+Slot: TypeAlias = TextSlot | WholeSlot | Call
+
+
+class BlockWriter:
+    """Collects blocks in order of opening, and their chunks until ``take``."""
+
+    def __init__(self) -> None:
+        self.slots: list[Slot] = []
+        self.visible = False
+        """Something was given out that a person would take for an answer."""
+        self.text_part: Hashable = None
+        """The part of the text block written to last."""
+        self._text_slot: TextSlot | None = None
+        self._by_part: dict[tuple[TextKind, Hashable], TextSlot] = {}
+        self._out: list[Chunk] = []
+
+    def take(self) -> list[Chunk]:
+        """The chunks since the last ``take``."""
+        out, self._out = self._out, []
+        return out
+
+    def write(self, chunk: Chunk) -> None:
+        self._out.append(chunk)
+
+    def text(self, piece: str, part: Hashable) -> None:
+        """More text of a part; an empty piece opens nothing."""
+        if not piece:
+            return
+        slot = self._text_slot
+        if slot is None or part != self.text_part:
+            slot = self._text_slot = self.open("text", part)
+            self.text_part = part
+        slot.parts.append(piece)
+        if not self.visible:
+            self.visible = is_visible(piece)
+        self._out.append(TextDelta(slot.index, piece))
+
+    def reasoning(self, piece: str, part: Hashable) -> None:
+        """More reasoning of a part; an empty piece opens nothing."""
+        if piece:
+            slot = self.open("reasoning", part)
+            slot.parts.append(piece)
+            self._out.append(ReasoningDelta(slot.index, piece))
+
+    def open(self, kind: TextKind, part: Hashable) -> TextSlot:
+        """The text or reasoning block of a part, opened if it is new."""
+        slot = self._by_part.get((kind, part))
+        if slot is None:
+            slot = self._by_part[(kind, part)] = TextSlot(len(self.slots), kind)
+            self._add(slot, kind)
+        return slot
+
+    def opened(self, kind: TextKind, part: Hashable) -> TextSlot | None:
+        """The block of a part, if there is one."""
+        return self._by_part.get((kind, part))
+
+    def whole(self, block: Image | Opaque, *, visible: bool) -> None:
+        """A block in one piece."""
+        self._add(WholeSlot(len(self.slots), block), "image" if isinstance(block, Image) else "opaque")
+        self.visible = self.visible or visible
+
+    def call(self, call: Call) -> None:
+        """Opens the block of a call, whose index must be the next one."""
+        self._add(call, "tool_call")
+
+    def arguments(self, call: Call, piece: str) -> None:
+        """One piece of arguments that was just added to a call all of whose identity is given out."""
+        call.shown_parts += 1
+        self._out.append(ToolCallDelta(call.index, piece))
+
+    def settled(self, call: Call, *, ended: bool = False) -> None:
+        """Gives out what is settled of a call. Its name is settled once arguments started or it ended."""
+        if call.name is None or not (call.parts or ended):
+            return
+        pieces = call.parts[call.shown_parts :]
+        identified = call.id is not None and not call.shown_id
+        if not pieces and not identified and call.shown_name:
+            return
+        self._out.append(
+            ToolCallDelta(
+                call.index,
+                "".join(pieces),
+                id=call.id if identified else None,
+                name=None if call.shown_name else call.name,
+            )
+        )
+        call.shown_parts = len(call.parts)
+        call.shown_name = True
+        call.shown_id = call.shown_id or identified
+
+    def texts(self) -> Iterator[str]:
+        """The text of each text or reasoning block so far."""
+        return ("".join(slot.parts) for slot in self.slots if isinstance(slot, TextSlot))
+
+    def _add(self, slot: Slot, kind: Literal["text", "reasoning", "image", "opaque", "tool_call"]) -> None:
+        self._out.append(BlockStart(len(self.slots), kind))
+        self.slots.append(slot)
+
+
+def finished_block(slot: Slot, invalid: str | None) -> Block:
+    """The complete block; ``invalid`` says why a call must not be run, and is for calls only."""
+    if isinstance(slot, TextSlot):
+        return slot.block()
+    if isinstance(slot, WholeSlot):
+        return slot.whole
+    assert slot.id is not None and slot.name is not None
+    return ToolCall(slot.id, slot.name, slot.arguments, invalid=invalid, extra=slot.extra, replay=slot.replay)
