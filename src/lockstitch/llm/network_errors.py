@@ -56,31 +56,56 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 """The first class that fits decides, so narrower ones stand above wider ones."""
 
+UNEXPECTED: Final[Rule] = (
+    Exception,
+    "TRANSPORT",
+    "unexpected",
+    "the HTTP client failed; send the request again",
+)
+"""A bug in the client or in us: not even that may end the caller's turn as an exception."""
+RESET: Final[Rule] = (
+    aiohttp.ClientPayloadError,
+    "TRANSPORT",
+    "reset",
+    "the connection was reset in the middle of an answer; send the request again",
+)
+BAD_FRAMING: Final[Rule] = (
+    aiohttp.ClientPayloadError,
+    "TRANSPORT",
+    "malformed_http",
+    "bad HTTP framing; send the request again",
+)
+
 
 def translate(error: BaseException, where: str) -> Failure:
-    """The failure behind an exception of the transport; ``where`` names the host, never a key."""
-    detail = _detail(error)
-    for kind, code, subkind, advice in RULES:
-        if isinstance(error, kind):
-            if code == "STREAM_CLOSED" and _malformed(error):
-                return failure(
-                    "TRANSPORT",
-                    f"{where}: bad HTTP framing ({detail}); send it again",
-                    subkind="malformed_http",
-                )
-            return failure(code, f"{where}: {advice.replace(';', f' ({detail});', 1)}", subkind=subkind)
-    # a bug in the client or in us must not end the caller's turn as an exception
-    return failure("TRANSPORT", f"{where}: {detail}; send the request again", subkind="unexpected")
+    """The failure behind an exception of the transport; ``where`` names provider and host, never a key."""
+    _, code, subkind, advice = _rule(error)
+    what, _, next_step = advice.partition("; ")
+    return failure(code, f"{where}: {what} ({_detail(error)}); {next_step}", subkind=subkind)
 
 
-def _malformed(error: BaseException) -> bool:
-    """Whether the framing itself was wrong, rather than cut off."""
-    return "not enough data" not in f"{error} {error.__cause__}".lower()
+def _rule(error: BaseException) -> Rule:
+    found = next((rule for rule in RULES if isinstance(error, rule[0])), UNEXPECTED)
+    if found[2] != "cut":
+        return found
+    # the client has one class for an early end, a reset and bad framing
+    text = f"{error} {error.__cause__}".lower()
+    if "reset" in text:
+        return RESET
+    return found if "not enough data" in text else BAD_FRAMING
 
 
 def _detail(error: BaseException) -> str:
-    """Class and text in one line. The operating system's own words where there are any."""
+    """The class and, where there are some, the operating system's own words."""
     inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    text = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(error)
-    line = " ".join(text.split())[:300]
+    text = str(error) if type(error).__module__.partition(".")[0] != "aiohttp" else ""
+    if isinstance(error, aiohttp.ClientResponseError):
+        text = (
+            f"{error.status} {error.message}"
+            if isinstance(error, aiohttp.ClientHttpProxyError)
+            else error.message
+        )
+    if isinstance(inner, OSError) and inner.strerror:
+        text = inner.strerror
+    line = " ".join(text.split())[:200]
     return f"{type(error).__name__}: {line}" if line else type(error).__name__

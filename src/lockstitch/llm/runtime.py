@@ -243,7 +243,8 @@ class ModelStream:
         decoded = msgspec.structs.replace(decoder.result, finish=ended)
         usage = self._billed(decoded, decoder.data_frames > 0)
         if usage is not None and usage != decoded.usage:
-            self._ready = deque(chunk for chunk in self._ready if not isinstance(chunk, UsageChunk))
+            if decoded.usage is not None:
+                self._ready.remove(UsageChunk(decoded.usage))  # it comes right before the Finish, if at all
             self._ready.append(UsageChunk(usage))
         self._ready.append(ended)
         notes = tuple(self._masker.mask_struct(note) for note in decoded.notes)

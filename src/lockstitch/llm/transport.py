@@ -31,10 +31,11 @@ LINGER_S: Final = 1.0
 class Answer:
     """The head of one response, and its body as reads."""
 
-    __slots__ = ("_response", "headers", "status")
+    __slots__ = ("_lingering", "_response", "headers", "status")
 
-    def __init__(self, response: "aiohttp.ClientResponse") -> None:
+    def __init__(self, response: "aiohttp.ClientResponse", lingering: "set[aiohttp.ClientResponse]") -> None:
         self._response = response
+        self._lingering = lingering
         self.status: int = response.status
         self.headers: Mapping[str, str] = {name.lower(): value for name, value in response.headers.items()}
         """Names in lower case; of repeated ones the last."""
@@ -43,9 +44,10 @@ class Answer:
         """Bytes that have arrived and were not read yet, also those before an error; empty if there are
         none."""
         # The client's own reads raise a connection's error before they hand out what had arrived, and so
-        # would lose the end of every answer whose server closes without the last chunk. A test pins this
-        # method.
-        return self._response.content._read_nowait(-1)
+        # would lose the end of every answer whose server closes without the last chunk. A test pins these
+        # names.
+        content = self._response.content
+        return content._read_nowait(-1) if getattr(content, "_buffer", None) else b""
 
     def ended(self) -> bool:
         return self._response.content.is_eof()
@@ -56,12 +58,16 @@ class Answer:
 
     def close(self) -> None:
         """Drop the connection, whatever is in flight; a pending read ends with an error."""
+        self._lingering.discard(self._response)
         self._response.close()
 
     def linger(self) -> None:
         """Keep the connection for the next request if the body's end arrives soon, else drop it."""
-        if not self._response.closed:
-            asyncio.get_running_loop().call_later(LINGER_S, self._response.close)
+        if self._response.closed or self._response.content.exception() is not None:
+            self.close()
+        else:
+            self._lingering.add(self._response)
+            asyncio.get_running_loop().call_later(LINGER_S, self.close)
 
 
 class Transport:
@@ -70,6 +76,7 @@ class Transport:
     def __init__(self, *, connect_s: float) -> None:
         self._connect_s = connect_s
         self._session: aiohttp.ClientSession | None = None
+        self._lingering: set[aiohttp.ClientResponse] = set()
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """Send one request and wait for the head of its answer. Raises what the client raises."""
@@ -82,10 +89,12 @@ class Transport:
             proxy=proxy.url if proxy else None,
             proxy_headers=proxy.headers if proxy else None,
         )
-        return Answer(response)
+        return Answer(response, self._lingering)
 
     async def close(self) -> None:
         """Close every connection."""
+        while self._lingering:
+            self._lingering.pop().close()
         session, self._session = self._session, None
         if session is not None:
             await session.close()

@@ -92,7 +92,9 @@ def classify(
     text = _provider_text(said)
     failure = Failure(
         code=code,
-        message=_message(code, subkind, seen, text, _sender(profile, dialect)),
+        message=_message(
+            code, subkind, seen, text, sender=_sender(profile, dialect), location=fields.get("location", "")
+        ),
         retryable=code in RETRYABLE,
         status=status if status is not None and status >= 300 else said.status,
         retry_after_s=said.delay_s if delay_s is None else delay_s,
@@ -251,7 +253,13 @@ def _sender(profile: Profile | str | None, dialect: str | None) -> str | None:
 
 
 def _message(
-    code: FailureCode, subkind: str | None, status: int | None, text: str, sender: str | None
+    code: FailureCode,
+    subkind: str | None,
+    status: int | None,
+    text: str,
+    *,
+    sender: str | None,
+    location: str,
 ) -> str:
     what, advice = _PHRASES[code]
     where = f"{sender}: " if sender else ""
@@ -263,6 +271,10 @@ def _message(
         advice = "the request alone exceeds the limit; lower max_tokens or shorten it"
     elif subkind == "no_images":
         advice = "drop the images or choose a model that takes them"
+    elif subkind == "redirect":
+        # without its query: a login page's address may carry tokens
+        target = location.partition("?")[0][:SHOWN_CHARS] or "nowhere"
+        what, detail = "the address answers with a redirect", f" to {target}"
     elif subkind == "no_body":
         what, detail = "a 400 without a body while the window is nearly full", ""
     return f"{where}{what}{http}{detail}; {advice}"
