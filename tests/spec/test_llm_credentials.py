@@ -66,6 +66,10 @@ def test_the_longer_of_two_keys_is_masked_whole() -> None:
     assert Masker(["sk-123456", "sk-123456-789"]).mask("key sk-123456-789!") == "key ***!"
 
 
+def test_a_key_that_a_cut_message_ends_in_is_masked_too() -> None:
+    assert Masker([KEY]).mask(f"no such key: {KEY[:14]}…") == "no such key: ***…"
+
+
 def test_every_string_of_a_failure_is_masked() -> None:
     found = failure("AUTH", f"bad {KEY}", provider_message=KEY, provider_code=f"x{KEY}", status=401)
     assert Masker([KEY]).mask_struct(found) == failure(
@@ -121,6 +125,10 @@ ECHOES = {
     "a status line": b"HTTP/1.1 500 " + KEY.encode() + b"\r\n\r\n",
     "no HTTP but the key": KEY.encode() + b"\r\n\r\n",
     "a chunk size that is the key": HEAD + KEY.encode() + b"\r\n",
+    "a key where the message is cut": refusal(400, b"x" * 288 + KEY.encode()),
+    "a key where an error in the stream is cut": HEAD
+    + chunked(b"data: " + json.dumps({"error": {"message": "x" * 288 + KEY}}).encode() + b"\n\n")
+    + END,
     "a cut": HEAD + chunked(text("Hi"))[:-3],
 }
 
@@ -136,6 +144,7 @@ async def test_no_failure_note_or_log_line_holds_a_key(
     shown = f"{chunks!r} {stream.result!r} {caplog.text} {stream!r} {runtime!r}"
     for form in (KEY, quote(KEY, safe=""), base64.b64encode(KEY.encode()).decode()):
         assert form not in shown
+        assert form[:12] not in shown
 
 
 async def test_no_traceback_of_a_cancelled_call_holds_a_key() -> None:

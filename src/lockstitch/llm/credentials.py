@@ -19,6 +19,8 @@ from ..schema.errors import CallerError
 MASK: Final = "***"
 SHORTEST: Final = 6
 """Characters. A shorter value is no secret but a word, and masking it would garble every text."""
+HEAD: Final = 8
+"""Characters of a key that give it away: its vendor's prefix and more."""
 PLACEHOLDERS: Final = frozenset({"EMPTY", "ollama", "dummy", "not-needed", "no-key-required", "lm-studio"})
 """What local servers are given where a client library insists on a key."""
 
@@ -69,22 +71,36 @@ def find_key(name: str, environ: Mapping[str, str]) -> Secret | None:
 
 
 class Masker:
-    """Replaces known key values in any text, also URL-encoded, JSON-escaped or base64."""
+    """Replaces known key values in any text, also URL-encoded, JSON-escaped, base64, or cut off."""
 
-    __slots__ = ("_pattern",)
+    __slots__ = ("_forms", "_heads")
 
     def __init__(self, values: Iterable[str | Secret]) -> None:
         plain = {value.reveal() if isinstance(value, Secret) else value for value in values}
         secret = {value for value in plain if len(value) >= SHORTEST and value not in PLACEHOLDERS}
-        forms = sorted({form for value in secret for form in _forms(value)}, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, forms))) if forms else None
+        self._forms: dict[str, list[str]] = {}
+        """Every form of every key, by its first HEAD characters."""
+        for form in {form for value in secret for form in _forms(value)}:
+            self._forms.setdefault(form[:HEAD], []).append(form)
+        heads = sorted(self._forms, key=len, reverse=True)
+        self._heads = re.compile("|".join(map(re.escape, heads))) if heads else None
 
     def __repr__(self) -> str:
         return "Masker()"
 
     def mask(self, text: str) -> str:
-        """``text`` with ``***`` for every key."""
-        return text if self._pattern is None else self._pattern.sub(MASK, text)
+        """``text`` with ``***`` for every key, and for the beginning of one: messages are cut to a length."""
+        if self._heads is None:
+            return text
+        kept: list[str] = []
+        at = 0
+        for found in self._heads.finditer(text):
+            if found.start() < at:  # inside the key before it
+                continue
+            size = max(_shared(text, found.start(), form) for form in self._forms[found.group()])
+            kept += [text[at : found.start()], MASK]
+            at = found.start() + size
+        return "".join([*kept, text[at:]])
 
     def mask_struct(self, value: Any) -> Any:
         """A Struct with all its string fields masked; the same object if there was nothing to mask."""
@@ -101,6 +117,16 @@ def masker(environ: Mapping[str, str], *more: Secret | None) -> Masker:
     names = {profile.key_env for profile in catalog.profiles().values() if profile.key_env is not None}
     found = [environ[name].strip() for name in names if environ.get(name, "").strip()]
     return Masker([*found, *(secret for secret in more if secret is not None)])
+
+
+def _shared(text: str, start: int, form: str) -> int:
+    """How many characters of ``form`` stand in ``text`` from ``start`` on."""
+    size = 0
+    for here, there in zip(text[start : start + len(form)], form, strict=False):
+        if here != there:
+            break
+        size += 1
+    return size
 
 
 def _forms(value: str) -> set[str]:
