@@ -8,7 +8,7 @@ closed in the log and no task of it is left, except a tool that did not stop whe
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, assert_never, runtime_checkable
+from typing import Any, Final, Literal, Protocol, assert_never, runtime_checkable
 
 from ..history.context import Context
 from ..history.decode import Decoded
@@ -27,7 +27,7 @@ from . import approval, events, hooks
 from . import effects as fx
 from . import inputs as got
 from .channel import Channel
-from .deltas import Coalescer
+from .deltas import EVERY_MS, Coalescer
 from .hooks import Hooks
 from .machine import advance
 from .recovery import disposition
@@ -205,7 +205,7 @@ class Driver:
         endpoint = world.requests.endpoint
         window = endpoint.profile.context_window
         ratio = prepared.input_estimate / window if window else None
-        deltas = Coalescer()
+        deltas = Shown(world)
         decoded: Decoded | None = None
         try:
             async with world.models.stream(
@@ -219,8 +219,7 @@ class Driver:
             decoded = stream.result
         finally:
             self._stream = None
-            if rest := deltas.flush():
-                world.append(*rest)
+            deltas.close()
             if decoded is None:
                 decoded = lost("the model call broke off inside of Lockstitch; please report this")
             self._judge(prepared, decoded)
@@ -241,19 +240,16 @@ class Driver:
             )
         )
 
-    async def _show(self, chunk: Chunk, deltas: Coalescer) -> None:
+    async def _show(self, chunk: Chunk, deltas: "Shown") -> None:
         match chunk:
             case chunks.TextDelta(index=index, text=text):
-                due = deltas.add(index, "text", text, self._world.clock_ms())
-                event: events.UserEvent = events.TextDelta(text)
+                deltas.add(index, "text", text)
+                await self._channel.send(events.TextDelta(text))
             case chunks.ReasoningDelta(index=index, text=text):
-                due = deltas.add(index, "reasoning", text, self._world.clock_ms())
-                event = events.ReasoningDelta(text)
+                deltas.add(index, "reasoning", text)
+                await self._channel.send(events.ReasoningDelta(text))
             case _:
-                return
-        if due:
-            self._world.append(*due)
-        await self._channel.send(event)
+                pass
 
     async def _wait(self, delay_s: float) -> None:
         await self._world.sleep(delay_s)
@@ -351,6 +347,33 @@ class Driver:
             task.cancel()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=STOP_S)
+
+
+class Shown:
+    """Logs what one attempt shows, coalesced, and not later than a stalled stream could lose it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._deltas = Coalescer()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, index: int, block: Literal["text", "reasoning"], text: str) -> None:
+        due = self._deltas.add(index, block, text, self._world.clock_ms())
+        if due:
+            self._world.append(*due)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(EVERY_MS / 1000, self._flush)
+
+    def close(self) -> None:
+        """Log what is held back; nothing comes behind it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._flush()
+
+    def _flush(self) -> None:
+        self._timer = None
+        if held := self._deltas.flush():
+            self._world.append(*held)
 
 
 def ended(position: int, ran: Ran | None) -> got.ToolEnded:

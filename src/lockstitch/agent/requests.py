@@ -62,10 +62,13 @@ class RequestMaker:
             tools=registry.specs(),
             base_url=custom_url,
         )
+        self._writer = dialects.writer(profile)
         self._refused: set[bytes] = set()
         self._projector: Projector | None = None
         self._place = ("", 0)
         self._taken = 0
+        self._sized = (0, 0, 0)
+        """Epoch of the context, number of its first messages, and an estimate of their tokens."""
 
     def request(self, context: Context, rung: str) -> tuple[Request, Projected]:
         """The projected request on ``rung``; it may still be unfit to send."""
@@ -85,10 +88,9 @@ class RequestMaker:
     ) -> Prepared | RequestUnfit:
         """Encode and validate. Changes nothing but the memory of what was sent."""
         try:
-            wire = dialects.encode(request, self.endpoint.profile)
+            wire, found = self._writer.write(request)
         except CallerError as error:
             return RequestUnfit(failure("INVALID_STRUCTURE", f"the request cannot be written: {error}"))
-        found = dialects.violations(wire.body, wire.dialect, self.endpoint.profile)
         if found:
             return RequestUnfit(unfit(found))
         digest = hashlib.sha256(msgspec.json.encode(wire.body)).digest() if self._refused else b""
@@ -134,8 +136,17 @@ class RequestMaker:
         """Tokens of the next prompt: the provider's last count and an estimate of what is new."""
         messages = context.messages
         if context.last_usage is None:
-            return estimate(messages, system=self.header.system, tools=self.header.tools)
+            return self._estimate_whole(context)
         return context.last_usage.context_tokens + estimate(messages[context.measured :])
+
+    def _estimate_whole(self, context: Context) -> int:
+        """The whole prompt, where no provider counted it; each message is sized once."""
+        epoch, count, tokens = self._sized
+        if epoch != context.epoch or not 0 < count <= len(context.messages):
+            count, tokens = 0, estimate((), system=self.header.system, tools=self.header.tools)
+        tokens += estimate(context.messages[count:])
+        self._sized = (context.epoch, len(context.messages), tokens)
+        return tokens
 
 
 def unfit(found: list[Violation]) -> Failure:
