@@ -17,6 +17,7 @@ PIECE_BYTES: Final = 1024 * 1024
 
 _PADDING: Final = b" \t\r\xef\xbb\xbf"
 """Around a record these are no damage: line ends of other systems, a byte order mark."""
+_BEHIND_MEMBER: Final = (b",", b"}", b"]")
 SEQ_GAP_MAX: Final = 10_000_000
 """How far a record's number may run ahead of its predecessor's and still be believed."""
 
@@ -143,15 +144,16 @@ class Scanner:
             self._add(self._damage(start + done, torn, "an unfinished record", torn=True), items)
 
     def _within(self, line: bytes) -> Iterable[tuple[Event, int, int]]:
-        """Whole records in a line, with their places. Those whose number was there already are left alone:
-        they may be quoted, as an object inside of a record that is damaged."""
+        """Whole records in a line, with their places, but for those that may be quoted: a damaged record can
+        hold another one, maybe of another session, as an object somewhere inside. Such an object is followed by
+        what JSON has behind a member; a record of this log is not, or its number is the next one."""
         last = self._last_seq
         for begin, end in records_within(line):
             try:
                 event = decode(line[begin:end])
             except BadRecordError:
                 continue
-            if event.seq > last:
+            if event.seq == last + 1 or (event.seq > last and line[end : end + 1] not in _BEHIND_MEMBER):
                 last = event.seq
                 yield event, begin, end
 
