@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..schema.errors import CallerError
 from ..schema.messages import Request
@@ -11,6 +11,9 @@ from ..schema.profiles import Profile
 from .translator import Mint, Translator
 from .wire_request import WireRequest
 
+if TYPE_CHECKING:
+    from .request_writer import RequestWriter
+
 
 class Dialect(NamedTuple):
     """Where a protocol's functions are, as ``module:name`` in this package."""
@@ -18,6 +21,7 @@ class Dialect(NamedTuple):
     stream: str
     request: str
     rules: str
+    writer: str = "request_writer:WholeWriter"
 
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
@@ -25,6 +29,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         stream="openai_chat_stream:OpenAiChatStream",
         request="openai_chat_request:encode",
         rules="openai_chat_rules:violations",
+        writer="openai_chat_writer:ChatWriter",
     ),
     "anthropic-messages": Dialect(
         stream="anthropic_stream:AnthropicStream",
@@ -62,6 +67,12 @@ def violations(body: Mapping[str, Any], dialect: str, profile: Profile) -> list[
     """Rules of the protocol that a request body breaks, in the order of the body."""
     check: Callable[[Mapping[str, Any], Profile], list[Violation]] = _load(dialect, "rules")
     return check(body, profile)
+
+
+def writer(profile: Profile) -> "RequestWriter":
+    """A writer for the requests of one session, which costs only what is new in each."""
+    make: Callable[[Profile], RequestWriter] = _load(profile.protocol, "writer")
+    return make(profile)
 
 
 def _load(dialect: str, role: str) -> Any:

@@ -5,13 +5,13 @@ the projection or the encoder: two independent readings of the same protocol hav
 the wording it prevents. A fold: ``extend`` takes further messages behind those that were checked.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
+from .rule_texts import is_base64, object_problem, text_rules, value_rules
 
 RULES: Final[Mapping[str, str]] = {
     "messages_empty": "[] is too short - 'messages' (at least one message is required)",
@@ -37,6 +37,10 @@ RULES: Final[Mapping[str, str]] = {
     "assistant_empty": "Invalid assistant message: content or tool_calls must be set",
     "part_unknown": "Invalid value: 'X'. Supported values are: 'text', 'image_url', ...",
     "image_unsupported": "unknown variant `image_url`, expected `text`",
+    "image_invalid": (
+        "You uploaded an unsupported image. Please make sure your image has one of the following formats: "
+        "['png', 'jpeg', 'gif', 'webp']"
+    ),
     "image_too_large": "image exceeds 5 MB maximum",
     "images_too_many": "Too many images in request",
     "role_order": "conversation roles must alternate user/assistant/user/assistant/...",
@@ -58,8 +62,8 @@ RULES: Final[Mapping[str, str]] = {
 """Each rule's name and the provider's wording that it prevents."""
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
+_DATA_HEADS: Final = frozenset(f"data:image/{kind};base64" for kind in ("png", "jpeg", "jpg", "gif", "webp"))
 _PARTS: Final[Mapping[str, frozenset[str]]] = {
     "system": frozenset({"text"}),
     "developer": frozenset({"text"}),
@@ -74,9 +78,9 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
     messages = body.get("messages")
     if not isinstance(messages, list | tuple):
         return [Violation("messages_empty", "messages", "messages is missing or not an array")]
-    rules = ChatRules(profile, thinking=_thinking(body))
+    rules = ChatRules(profile, thinking=asks_for_reasoning(body))
     rules.extend(messages)
-    return [*rules.found, *rules.at_end(), *_tools(body)]
+    return [*rules.found, *rules.at_end(), *tool_violations(body)]
 
 
 class ChatRules:
@@ -174,6 +178,9 @@ class ChatRules:
                 self._text_part(part.get("text"), place)
             elif kind == "image_url":
                 self._image(part, place)
+            else:
+                for rule, detail in value_rules(part):
+                    self._add(rule, place, detail)
         if count == 0 and role != "assistant":
             self._add("content_empty", where, "content is an empty list")
 
@@ -186,10 +193,8 @@ class ChatRules:
             self._add("content_empty", where, "a blank text part")
 
     def _text(self, text: str, where: str) -> None:
-        if "\x00" in text:
-            self._add("nul_character", where, "a NUL character")
-        if not text.isascii() and _SURROGATE.search(text):
-            self._add("surrogate", where, "half of a surrogate pair")
+        for rule, detail in text_rules(text):
+            self._add(rule, where, detail)
 
     def _image(self, part: Mapping[str, Any], where: str) -> None:
         if not self._profile.vision:
@@ -200,14 +205,22 @@ class ChatRules:
             self._add("images_too_many", where, f"more than {self._profile.images_max} images")
         image = part.get("image_url")
         url = image.get("url") if isinstance(image, Mapping) else image
-        if not isinstance(url, str) or not url:
-            self._add("content_shape", where, "image_url has no url")
-            return
+        if not isinstance(url, str):
+            self._add("image_invalid", where, "image_url has no url")
+        elif url.startswith("data:"):
+            self._data_url(url, where)
+        elif not url.startswith(("https://", "http://")):
+            self._add("image_invalid", where, f"no URL that can be fetched: {url[:40]!r}")
+
+    def _data_url(self, url: str, where: str) -> None:
+        head, _, data = url.partition(",")
+        if head not in _DATA_HEADS:
+            self._add("image_invalid", where, f"{head[:60]!r} is no image that is supported")
+        if not is_base64(data):
+            self._add("image_invalid", where, "the data is not base64")
         limit = self._profile.image_max_base64
-        if limit is not None and url.startswith("data:"):
-            size = len(url) - url.find(",") - 1
-            if size > limit:
-                self._add("image_too_large", where, f"{size} characters of base64, at most {limit}")
+        if limit is not None and len(data) > limit:
+            self._add("image_too_large", where, f"{len(data)} characters of base64, at most {limit}")
 
     def _assistant(self, message: Mapping[str, Any], where: str) -> None:
         calls = message.get("tool_calls")
@@ -240,7 +253,7 @@ class ChatRules:
         name = function.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self._add("call_name_invalid", where, f"name is {name!r}")
-        problem = _arguments_problem(function.get("arguments"))
+        problem = object_problem(function.get("arguments"))
         if problem:
             self._add("call_arguments_invalid", where, problem)
 
@@ -296,39 +309,13 @@ def _says_something(part: Mapping[str, Any]) -> bool:
     return isinstance(text, str) and bool(text.strip())
 
 
-def _arguments_problem(arguments: object) -> str:
-    if not isinstance(arguments, str):
-        return f"arguments is {type(arguments).__name__}, not a string"
-    try:
-        value = json.loads(arguments, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        return f"not JSON: {str(error)[:80]}"
-    if not isinstance(value, dict):
-        return f"JSON of a {type(value).__name__}, not of an object"
-    if _has_surrogate(value) or _SURROGATE.search(arguments):
-        return "half of a surrogate pair"
-    return ""
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _has_surrogate(value: object) -> bool:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
-def _thinking(body: Mapping[str, Any]) -> bool:
+def asks_for_reasoning(body: Mapping[str, Any]) -> bool:
     """Whether the request switches thinking on by a field that the vendors document."""
     thinking = body.get("thinking")
     return isinstance(thinking, Mapping) and thinking.get("type") == "enabled"
 
 
-def _tools(body: Mapping[str, Any]) -> list[Violation]:
+def tool_violations(body: Mapping[str, Any]) -> list[Violation]:
     found: list[Violation] = []
     tools = body.get("tools")
     if not tools:
