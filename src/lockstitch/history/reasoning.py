@@ -27,6 +27,8 @@ def kept_reasoning(
     profile = policy.profile
     if not policy.reasoning():
         return "left out on this rung"
+    if in_tool_turn and policy.thinking and block.text == profile.reasoning_placeholder:
+        return block  # Nobody's reasoning: an earlier projection put it there.
     if profile.reasoning_back == "never":
         return f"{profile.name} takes none back"
     if not policy.wrote(message):

@@ -1,14 +1,17 @@
 """Requests of the ``openai-chat`` protocol (``POST /chat/completions``), for every profile that speaks it.
 
-The encoder is total and changes nothing: it writes what the projection left. Options that a profile lists as
-unsupported are left out with a note, because a refused option would cost a whole turn.
+The encoder is total and mends nothing: what has no place in this protocol is written for the validator to
+name. Options that a profile lists as unsupported are left out with a note, because a refused option would
+cost a whole turn.
 
 Source: https://platform.openai.com/docs/api-reference/chat/create (read 2026-11-30), and per profile the
 vendors' own references named in ``catalog.toml``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, assert_never
+
+import msgspec
 
 from ..schema.blocks import (
     Base64Source,
@@ -23,10 +26,9 @@ from ..schema.blocks import (
     ToolResult,
     UrlSource,
 )
-from ..schema.errors import CallerError
 from ..schema.messages import Message, Options, Request, ToolSpec
-from ..schema.notes import Note
 from ..schema.profiles import Profile
+from .options import supported
 from .wire_request import WireRequest
 
 DIALECT: Final = "openai-chat"
@@ -38,10 +40,9 @@ _NAMED_CHOICES: Final = frozenset({"auto", "none", "required"})
 def encode(request: Request, profile: Profile) -> WireRequest:
     """The request as a streaming chat completion.
 
-    Expects projected messages: a block that has no place in its role raises ``CallerError``, which enters the
-    ladder. Fields of ``options.extra`` win over everything but ``messages`` and ``stream``.
+    Expects projected messages. Fields of ``options.extra`` win over all but ``messages`` and ``stream``.
     """
-    options, notes = _supported(request.options, profile)
+    options, notes = supported(request.options, profile)
     body: dict[str, Any] = {
         "model": request.model,
         "messages": encode_messages(request.messages, profile, system=request.system),
@@ -74,31 +75,22 @@ def encode_messages(
 
 
 def encode_message(message: Message, profile: Profile) -> list[dict[str, Any]]:
-    """One message as wire messages: one, or one for each result of a tool message."""
+    """One message as wire messages: each result is one of its own, in front of the rest."""
+    wire = [_tool_message(block, message) for block in message.content if isinstance(block, ToolResult)]
+    rest = tuple(block for block in message.content if not isinstance(block, ToolResult))
+    if wire and not rest:
+        return wire
     match message.role:
         case "assistant":
-            return [_assistant(message, profile)]
-        case "tool":
-            return [{**(message.extra or {}), **_tool_message(block)} for block in message.content]
-        case "user" | "system":
-            content = _content(message.content, message.role)
-            return [{**(message.extra or {}), "role": message.role, "content": content}]
+            return [*wire, _assistant(message, rest, profile)]
+        case "user" | "system" | "tool":
+            fields = {"role": message.role, "content": _content(rest)}
+            calls = [_call(block) for block in rest if isinstance(block, ToolCall)]
+            if calls:
+                fields["tool_calls"] = calls
+            return [*wire, {**(message.extra or {}), **fields}]
         case _:
             assert_never(message.role)
-
-
-def _supported(options: Options, profile: Profile) -> tuple[Options, tuple[Note, ...]]:
-    """Options without those the profile's provider refuses, and a note for each that was set."""
-    defaults = Options()
-    kept: dict[str, Any] = {}
-    notes: list[Note] = []
-    for name in Options.__struct_fields__:
-        value = getattr(options, name)
-        if name in profile.unsupported and value != getattr(defaults, name):
-            notes.append(Note(kind="option_left_out", detail=f"{profile.name} does not take {name}"))
-        else:
-            kept[name] = value
-    return Options(**kept), tuple(notes)
 
 
 def _sampling(options: Options, profile: Profile) -> dict[str, Any]:
@@ -148,25 +140,15 @@ def _tool_choice(choice: str, profile: Profile) -> object:
     return "any" if choice == "required" and profile.name == "mistral" else choice
 
 
-def _assistant(message: Message, profile: Profile) -> dict[str, Any]:
-    said: list[Block] = []
-    reasoning: list[str] | None = None
-    calls: list[dict[str, Any]] = []
-    for block in message.content:
-        match block:
-            case Reasoning():
-                reasoning = [*(reasoning or ()), block.text]
-            case ToolCall():
-                calls.append(_call(block))
-            case _:
-                said.append(block)
-    wire: dict[str, Any] = {"role": "assistant", "content": _content(tuple(said), "assistant") or None}
-    if reasoning is not None:
+def _assistant(message: Message, blocks: tuple[Block, ...], profile: Profile) -> dict[str, Any]:
+    said = tuple(block for block in blocks if not isinstance(block, Reasoning | ToolCall))
+    reasoning = [block.text for block in blocks if isinstance(block, Reasoning)]
+    calls = [_call(block) for block in blocks if isinstance(block, ToolCall)]
+    wire: dict[str, Any] = {"role": "assistant", "content": _content(said) if said or not calls else None}
+    if reasoning:
         wire[profile.reasoning_field] = "".join(reasoning)
     if calls:
         wire["tool_calls"] = calls
-    elif wire["content"] is None:
-        wire["content"] = ""
     return {**(message.extra or {}), **wire}
 
 
@@ -175,34 +157,33 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {**(call.extra or {}), "id": call.id, "type": "function", "function": function}
 
 
-def _tool_message(block: Block) -> dict[str, Any]:
-    if not isinstance(block, ToolResult):
-        raise _misplaced(block, "tool")
-    texts: list[str] = []
-    for part in block.content:
-        if not isinstance(part, Text):
-            raise _misplaced(part, "tool")
-        texts.append(part.text)
-    return {"role": "tool", "tool_call_id": block.call_id, "content": "\n".join(texts)}
+def _tool_message(result: ToolResult, message: Message) -> dict[str, Any]:
+    content = _content(result.content)
+    extra = {**(message.extra or {}), **(result.extra or {})}
+    return {**extra, "role": "tool", "tool_call_id": result.call_id, "content": content}
 
 
-def _content(blocks: tuple[Block, ...], role: str) -> str | list[dict[str, Any]]:
+def _content(blocks: tuple[Block, ...]) -> str | list[dict[str, Any]]:
     """A string where there is only text (every gateway takes one), else parts in order."""
     if all(isinstance(block, Text) and not block.extra for block in blocks):
         return "\n".join(block.text for block in blocks if isinstance(block, Text))
-    parts: list[dict[str, Any]] = []
-    for block in blocks:
-        match block:
-            case Text():
-                parts.append({"type": "text", "text": block.text, **(block.extra or {})})
-            case Image() if role == "user":
-                url = _image_url(block.media_type, block.source)
-                parts.append({"type": "image_url", "image_url": {"url": url, **(block.extra or {})}})
-            case Opaque() if block.protocol == DIALECT:
-                parts.append(dict(block.value))
-            case _:
-                raise _misplaced(block, role)
-    return parts
+    return [_part(block) for block in blocks if not isinstance(block, ToolCall)]
+
+
+def _part(block: Block) -> dict[str, Any]:
+    match block:
+        case Text():
+            return {**(block.extra or {}), "type": "text", "text": block.text}
+        case Image():
+            url = {**(block.extra or {}), "url": _image_url(block.media_type, block.source)}
+            return {"type": "image_url", "image_url": url}
+        case Opaque() if block.protocol == DIALECT and isinstance(block.value, Mapping):
+            return dict(block.value)
+        case Opaque() | Reasoning() | ToolCall() | ToolResult():
+            # Has no place here: written as it is, for the validator to name.
+            return dict(msgspec.to_builtins(block))
+        case _:
+            assert_never(block)
 
 
 def _image_url(media_type: str, source: ImageSource) -> str:
@@ -212,16 +193,6 @@ def _image_url(media_type: str, source: ImageSource) -> str:
         case UrlSource():
             return source.url
         case BlobSource():
-            raise CallerError(
-                f"image {source.sha256[:12]} was not loaded from the session's blobs before encoding; "
-                "resolve blobs first or project without media"
-            )
+            return f"blob:{source.sha256}"  # Blobs are loaded before encoding; the validator names this one.
         case _:
             assert_never(source)
-
-
-def _misplaced(block: object, role: str) -> CallerError:
-    kind = type(block).__name__
-    return CallerError(
-        f"a {kind} block has no place in an {DIALECT} {role} message; project the messages first"
-    )

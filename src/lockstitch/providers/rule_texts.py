@@ -1,0 +1,75 @@
+"""What every validator asks of texts, images and JSON values; nothing here is shared with the projection."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+MAX_DEPTH: Final = 100
+"""Nesting of JSON that a provider's parser may refuse to follow."""
+
+
+def text_rules(text: str) -> Iterator[tuple[str, str]]:
+    """Rule and detail of each character class in the text that a provider refuses."""
+    if "\x00" in text:
+        yield "nul_character", "a NUL character"
+    if not text.isascii() and _SURROGATE.search(text):
+        yield "surrogate", "half of a surrogate pair"
+
+
+def value_rules(value: Any) -> Iterator[tuple[str, str]]:
+    """The same for every text in a JSON value: a call's arguments, a block that nobody here knows."""
+    for text in _texts(value, 0):
+        yield from text_rules(text)
+
+
+def object_problem(text: object) -> str:
+    """Why a text is not that of a JSON object; empty if it is."""
+    if not isinstance(text, str):
+        return f"a {type(text).__name__}, not a string"
+    if text == "{}":
+        return ""
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        return f"not JSON: {str(error)[:80]}"
+    if not isinstance(value, dict):
+        return f"JSON of a {type(value).__name__}, not of an object"
+    return value_problem(value)
+
+
+def value_problem(value: Any) -> str:
+    """What a provider's parser would refuse in a JSON value; empty if nothing."""
+    try:
+        for rule, _ in value_rules(value):
+            if rule == "surrogate":
+                return "half of a surrogate pair"
+    except RecursionError:
+        return f"nested deeper than {MAX_DEPTH}"
+    return ""
+
+
+def is_base64(data: str) -> bool:
+    """Whether the data is base64 of something: its alphabet, its padding, not empty."""
+    return len(data) % 4 == 0 and _BASE64.fullmatch(data) is not None
+
+
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    if depth > MAX_DEPTH:
+        raise RecursionError
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(key, str):
+                yield key
+            yield from _texts(item, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item, depth + 1)
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
