@@ -31,14 +31,19 @@ def lockstitch() -> worker.Contender:
     """With its log on disk, as it always is."""
     import tempfile
 
-    from lockstitch import Agent
+    from lockstitch import Agent, Budget
 
     folder = tempfile.TemporaryDirectory(prefix="bench-loop-")
 
     async def run(order: Mapping[str, Any]) -> int:
         calls = Calls()
         agent = Agent(
-            "generic:m", tools=[calls.add], base_url=order["base_url"], store=folder.name, environ={}
+            "generic:m",
+            tools=[calls.add],
+            base_url=order["base_url"],
+            store=folder.name,
+            environ={},
+            budget=Budget(steps=NO_LIMIT),
         )
         async for _ in agent.stream(PROMPT):
             pass
