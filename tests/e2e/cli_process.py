@@ -44,6 +44,8 @@ class Cli:
         self.cwd.mkdir()
         self.base_url = base_url
         self.extra: dict[str, str] = {"DEEPSEEK_API_KEY": KEY}
+        self.open: list[Any] = []
+        """Held by the test while the command runs."""
 
     def environ(self) -> Mapping[str, str]:
         kept = {

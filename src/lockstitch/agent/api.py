@@ -33,7 +33,7 @@ from .hooks import Hooks
 from .requests import RequestMaker
 from .result import Result
 from .resume import Carried
-from .session import Parts, Session
+from .session import Parts, Session, content_of
 from .shared import Shared
 from .state import Budget, Price, Rules, Stuck
 from .turn import Turn
@@ -105,10 +105,9 @@ class Agent:
         ``prompt`` None continues the session. Raises ProviderError, BudgetError, ApprovalRequiredError or
         TurnFailedError if the turn did not come to an answer; the session can go on in any case.
         """
+        said = None if prompt is None else content_of(prompt)  # refused before a session is made for it
         async with self.open(session) as opened:
-            turn: Turn[T] = (
-                opened.resume(output=output) if prompt is None else opened.send(prompt, output=output)
-            )
+            turn: Turn[T] = opened.resume(output=output) if said is None else opened.send(said, output=output)
             async with turn:
                 return (await turn.result()).check()
 

@@ -98,9 +98,9 @@ class Session:
         """A turn that begins with ``prompt``. With ``output`` its last answer is a value of that type.
 
         Follow-ups that were queued run behind it, in the same ``Turn``. Raises CallerError for an empty
-        prompt and, once it starts, for a second turn at the same time; SessionReadOnlyError.
+        prompt and, once it starts, for a second turn at the same time; SessionReadOnlyError at once.
         """
-        content = _content(prompt)
+        content = content_of(prompt)
         return self._turn((content, "user"), output)
 
     def resume(self, *, output: type[T] | None = None) -> Turn[T]:
@@ -113,11 +113,11 @@ class Session:
 
     async def steer(self, text: str | Sequence[Block]) -> None:
         """Said to the model at the next step of the running turn, or first in the next turn. Durable."""
-        await self._queue(_content(text), "steer")
+        await self._queue(content_of(text), "steer")
 
     async def follow_up(self, text: str | Sequence[Block]) -> None:
         """A turn of its own behind the running one. Durable."""
-        await self._queue(_content(text), "follow_up")
+        await self._queue(content_of(text), "follow_up")
 
     def cancel(self, detail: str = "cancelled by the user") -> None:
         """End the running turn soon, with every call answered. Without one, nothing."""
@@ -141,6 +141,8 @@ class Session:
     # ---- the work ----
 
     def _turn(self, said: tuple[tuple[Block, ...], str] | None, wanted: type[T] | None) -> Turn[T]:
+        if self.read_only:
+            self._parts.log.append()  # says why
         output = None if wanted is None else Output(wanted)
 
         async def begin(running: Running) -> None:
@@ -249,7 +251,7 @@ class Session:
         )
 
 
-def _content(prompt: str | Sequence[Block]) -> tuple[Block, ...]:
+def content_of(prompt: str | Sequence[Block]) -> tuple[Block, ...]:
     content: tuple[Block, ...] = (Text(prompt),) if isinstance(prompt, str) else tuple(prompt)
     if not any(not isinstance(block, Text) or block.text.strip() for block in content):
         raise CallerError("the prompt is empty; say what is to be done")

@@ -73,7 +73,9 @@ def _prompt(prompt: str | None, session: str | None, *, go_on: bool) -> str | No
     if prompt == "-":
         from .run_text import stdin_text
 
-        return stdin_text(sys.stdin)
+        prompt = stdin_text(sys.stdin)
+    if prompt is not None and not prompt.strip():
+        raise CallerError("the prompt is empty; say what is to be done")
     return prompt
 
 
@@ -91,8 +93,8 @@ async def _turn(agent: Any, said: str | None, session_id: str | None, *, as_json
 
     printer: JsonPrinter | TextPrinter = JsonPrinter() if as_json else TextPrinter()
     async with agent.open(session_id, create=said is not None) as session:
-        printer.session(session.id, session.report)
         turn = session.resume() if said is None else session.send(said)
+        printer.session(session.id, session.report)
         async with turn:
             with _interruptible(turn):
                 async for event in turn:

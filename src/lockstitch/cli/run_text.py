@@ -155,7 +155,7 @@ def mended(report: OpenReport) -> str:
 def stdin_text(stream: TextIO) -> str:
     """All of stdin. Raises CallerError if it is not UTF-8."""
     try:
-        return stream.read()
+        return stream.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise CallerError(f"the prompt on stdin is not UTF-8 at byte {error.start}") from error
 
