@@ -82,6 +82,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "result_duplicate",
         "Invalid parameter: Duplicate value for 'tool_call_id' of 'a' in messages.",
     ),
+    "a result without an id": (
+        chat(user(), calls("a"), {"role": "tool", "content": "3"}),
+        "result_id",
+        "Missing required parameter: 'messages[2].tool_call_id'.",
+    ),
     "an id used twice": (
         chat(user(), calls("a"), result("a"), calls("a"), result("a")),
         "call_duplicate",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from . import strict_chat
+from . import strict_anthropic, strict_chat, strict_gemini, strict_responses
 from .refusal import RefusedError
 
 Wording: TypeAlias = Literal["provider", "opaque", "bodyless", "server-error"]
@@ -27,7 +27,12 @@ SERVER_ERROR: Final = {"message": "Internal Server Error", "type": "server_error
 Checker: TypeAlias = Callable[[Mapping[str, Any], str], RefusedError | None]
 """Body and path of a request to the reason why it is refused, None if it is not."""
 
-CHECKERS: Final[Mapping[str, Checker]] = {"openai-chat": strict_chat.check}
+CHECKERS: Final[Mapping[str, Checker]] = {
+    "openai-chat": strict_chat.check,
+    "anthropic-messages": strict_anthropic.check,
+    "openai-responses": strict_responses.check,
+    "gemini": strict_gemini.check,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class Worded:
 
     status: int
     error: Mapping[str, Any] | None
+    """What the protocol's error object is made from."""
 
 
 def worded(refusal: RefusedError, wording: Wording) -> Worded:
