@@ -11,7 +11,7 @@ import msgspec
 
 from ..schema.events import Event, Unknown
 from ..session.choose import choose_store
-from ..session.replay import kind_of
+from ..session.log_reader import kind_of
 from ..session.reports import OpenReport
 from . import exit_codes
 from .sessions_list import FORM_VERSION

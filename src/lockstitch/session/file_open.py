@@ -15,10 +15,10 @@ from lockstitch.wire.jsonl import encode
 from .file_calls import FileCalls, read_range, write_all, write_new_file
 from .file_sink import LOG_NAME, FileSink
 from .lock import SessionLock, acquire
+from .log_reader import Fold, LogReader
 from .log_state import LogState
 from .mending import corruption, first_record, mend, open_report
 from .names import directory_name
-from .replay import Fold, Replay
 from .reports import OpenReport
 from .scan import PIECE_BYTES, Damage
 
@@ -63,25 +63,25 @@ class Opening:
 
     def view(self) -> Opened:
         """Read the session as it lies there, maybe while another process writes it."""
-        replay = self.replay()
-        reason = replay.state.too_new or "it was opened read-only"
-        return Opened(self._directory, replay.state, open_report(replay, read_only=reason), None, None)
+        reader = self.read()
+        reason = reader.state.too_new or "it was opened read-only"
+        return Opened(self._directory, reader.state, open_report(reader, read_only=reason), None, None)
 
-    def replay(self) -> Replay:
+    def read(self) -> LogReader:
         """Read the log through ``fold``. Raises CallerError if there is no such session."""
-        replay = Replay(self._id, self._fold)
+        reader = LogReader(self._id, self._fold)
         try:
             fd = self._calls.open(self._directory / LOG_NAME, os.O_RDONLY)
         except FileNotFoundError as error:
             if not self._directory.is_dir():
                 raise self._unknown() from error
-            replay.end()  # a session whose log is gone: empty, and to be begun again
-            return replay
+            reader.end()  # a session whose log is gone: empty, and to be begun again
+            return reader
         try:
-            self._read(fd, replay)
+            self._read(fd, reader)
         finally:
             self._calls.close(fd)
-        return replay
+        return reader
 
     def write(self, *, create: bool, strict: bool) -> Opened:
         """Open the session for its one writer."""
@@ -141,36 +141,36 @@ class Opening:
     # --- reading and mending -------------------------------------------------------------------------------
 
     def _mend(self, lock: SessionLock, fd: int, *, created: bool, strict: bool) -> Opened:
-        replay = Replay(self._id, self._fold)
-        damage = self._read(fd, replay)
-        too_new = replay.state.too_new
+        reader = LogReader(self._id, self._fold)
+        damage = self._read(fd, reader)
+        too_new = reader.state.too_new
         if too_new is not None:
             self._calls.close(fd)
             lock.close()
-            report = open_report(replay, read_only=too_new)
-            return Opened(self._directory, replay.state, report, None, None)
-        if strict and (error := corruption(replay, self._id)) is not None:
+            report = open_report(reader, read_only=too_new)
+            return Opened(self._directory, reader.state, report, None, None)
+        if strict and (error := corruption(reader, self._id)) is not None:
             raise error
         files = self._copy_aside(fd, damage)
-        self._cut_torn_end(fd, replay)
-        report = open_report(replay, created=created, files=files)
+        self._cut_torn_end(fd, reader)
+        report = open_report(reader, created=created, files=files)
         file = files[0] if len(files) == 1 else f"{DAMAGED_NAME}/" if files else ""
-        admitted = mend(replay, first_record(self._id, self._cwd), file=file, fold=self._fold)
-        assert replay.scanner.end_offset is not None
-        sink = FileSink(self._calls, self._directory / LOG_NAME, fd, replay.scanner.end_offset)
-        newline = b"\n" if replay.scanner.unterminated else b""
+        admitted = mend(reader, first_record(self._id, self._cwd), file=file, fold=self._fold)
+        assert reader.scanner.end_offset is not None
+        sink = FileSink(self._calls, self._directory / LOG_NAME, fd, reader.scanner.end_offset)
+        newline = b"\n" if reader.scanner.unterminated else b""
         if newline or admitted.data:
             sink.commit(newline + admitted.data, sync=True)
-        return Opened(self._directory, replay.state, report, sink, lock)
+        return Opened(self._directory, reader.state, report, sink, lock)
 
-    def _read(self, fd: int, replay: Replay) -> list[Damage]:
+    def _read(self, fd: int, reader: LogReader) -> list[Damage]:
         """All damage, in order."""
         damage: list[Damage] = []
         for piece in read_range(self._calls, fd, 0, self._calls.size(fd), PIECE_BYTES):
             if self._cancelled.is_set():
                 raise CancelledOpeningError
-            damage += replay.feed(piece)
-        return damage + replay.end()
+            damage += reader.feed(piece)
+        return damage + reader.end()
 
     def _copy_aside(self, fd: int, damage: list[Damage]) -> tuple[str, ...]:
         """Copy each damaged place that has no copy yet; their names, relative to the session's directory."""
@@ -190,8 +190,8 @@ class Opening:
     def _pieces_of(self, fd: int, place: Damage) -> Iterator[bytes]:
         return read_range(self._calls, fd, place.offset, place.offset + place.length, PIECE_BYTES)
 
-    def _cut_torn_end(self, fd: int, replay: Replay) -> None:
-        end = replay.scanner.end_offset
+    def _cut_torn_end(self, fd: int, reader: LogReader) -> None:
+        end = reader.scanner.end_offset
         assert end is not None
         if self._calls.size(fd) > end:
             self._calls.truncate(fd, end)

@@ -18,9 +18,9 @@ from .file_calls import FileCalls
 from .file_open import Opened, Opening
 from .file_sink import LOG_NAME, refusal_of_disk
 from .lock import owner
+from .log_reader import Fold, FoldFailedError
 from .mending import check_report
 from .names import directory_name, session_id_of
-from .replay import Fold, FoldFailedError
 from .reports import CheckReport, Listing, SessionInfo
 from .store import SessionLog
 
@@ -94,7 +94,7 @@ class FileStore:
     def _check(self, session_id: str) -> CheckReport:
         opening = Opening(self._calls, self.root, session_id, cwd="", fold=None)
         path = self.root / directory_name(session_id)
-        return check_report(opening.replay(), session_id, path=str(path), in_use_by=owner(path))
+        return check_report(opening.read(), session_id, path=str(path), in_use_by=owner(path))
 
     def _list(self) -> Listing:
         try:

@@ -8,9 +8,9 @@ from lockstitch.schema.errors import CallerError, SessionBusyError
 from lockstitch.wire.jsonl import decode, encode
 
 from .committer import Committer
+from .log_reader import Fold, FoldFailedError, LogReader
 from .mending import check_report, corruption, first_record, mend, open_report
 from .names import directory_name
-from .replay import Fold, FoldFailedError, Replay
 from .reports import CheckReport, Listing, SessionInfo
 from .store import SessionLog
 
@@ -61,22 +61,22 @@ class MemoryStore:
             raise SessionBusyError(
                 f"session {session_id!r} is open already: close it there, or open it read-only"
             )
-        replay = _replay(session_id, stored, fold)
-        too_new = replay.state.too_new
+        reader = _read(session_id, stored, fold)
+        too_new = reader.state.too_new
         if read_only or too_new is not None:
-            report = open_report(replay, read_only=too_new or "it was opened read-only")
-            return SessionLog(session_id, path=None, state=replay.state, report=report)
-        if strict and (error := corruption(replay, session_id)) is not None:
+            report = open_report(reader, read_only=too_new or "it was opened read-only")
+            return SessionLog(session_id, path=None, state=reader.state, report=report)
+        if strict and (error := corruption(reader, session_id)) is not None:
             raise error
-        report = open_report(replay, created=created)
-        assert replay.scanner.end_offset is not None
-        del stored.data[replay.scanner.end_offset :]
-        if replay.scanner.unterminated:
+        report = open_report(reader, created=created)
+        assert reader.scanner.end_offset is not None
+        del stored.data[reader.scanner.end_offset :]
+        if reader.scanner.unterminated:
             stored.data += b"\n"
-        stored.data += mend(replay, first_record(session_id, cwd), file="", fold=fold).data
+        stored.data += mend(reader, first_record(session_id, cwd), file="", fold=fold).data
         stored.open = True
         return SessionLog(
-            session_id, path=None, state=replay.state, report=report, committer=self._committer, sink=stored
+            session_id, path=None, state=reader.state, report=report, committer=self._committer, sink=stored
         )
 
     async def list(self) -> Listing:
@@ -96,8 +96,8 @@ class MemoryStore:
         stored = self._sessions.get(session_id)
         if stored is None:
             raise CallerError(f"there is no session {session_id!r} in this store")
-        replay = _replay(session_id, stored, None)
-        return check_report(replay, session_id, path="", in_use_by=-1 if stored.open else None)
+        reader = _read(session_id, stored, None)
+        return check_report(reader, session_id, path="", in_use_by=-1 if stored.open else None)
 
     def read_log(self, session_id: str) -> bytes:
         """The record lines of a session, as a file would hold them."""
@@ -113,14 +113,14 @@ class MemoryStore:
         await asyncio.to_thread(ended.close)
 
 
-def _replay(session_id: str, stored: _Stored, fold: Fold | None) -> Replay:
-    replay = Replay(session_id, fold)
+def _read(session_id: str, stored: _Stored, fold: Fold | None) -> LogReader:
+    reader = LogReader(session_id, fold)
     try:
-        replay.feed(bytes(stored.data))
-        replay.end()
+        reader.feed(bytes(stored.data))
+        reader.end()
     except FoldFailedError as failed:
         raise failed.cause from None
-    return replay
+    return reader
 
 
 def _now_ms() -> int:

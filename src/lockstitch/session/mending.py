@@ -5,19 +5,19 @@ from lockstitch.schema.events import FORMAT_VERSION, Body, SessionStart
 
 from .closers import closers
 from .intake import Admitted, admit
-from .replay import Fold, FoldFailedError, Replay
+from .log_reader import Fold, FoldFailedError, LogReader
 from .reports import CheckReport, OpenReport, damage_reports
 
 
-def mend(replay: Replay, start: SessionStart, *, file: str, fold: Fold | None) -> Admitted:
+def mend(reader: LogReader, start: SessionStart, *, file: str, fold: Fold | None) -> Admitted:
     """The records to append before the session goes on; they went through ``fold`` and are in the state.
 
     The same log always gives the same records: they carry the time of its last event. ``start`` is written if
     the log holds no record at all; ``file`` says where damaged bytes were copied.
     """
-    state = replay.state
+    state = reader.state
     bodies: list[Body] = []
-    if (found := replay.findings(file)) is not None:
+    if (found := reader.findings(file)) is not None:
         bodies.append(found)
     bodies += closers(state)
     if state.next_seq == 0:
@@ -34,39 +34,39 @@ def mend(replay: Replay, start: SessionStart, *, file: str, fold: Fold | None) -
 
 
 def open_report(
-    replay: Replay, *, created: bool = False, files: tuple[str, ...] = (), read_only: str | None = None
+    reader: LogReader, *, created: bool = False, files: tuple[str, ...] = (), read_only: str | None = None
 ) -> OpenReport:
     """To be made before ``mend``, which closes what this counts."""
-    state = replay.state
+    state = reader.state
     closes = read_only is None
     return OpenReport(
         created=created,
-        records=replay.scanner.records,
-        set_aside=replay.set_aside,
-        missing=replay.missing,
-        torn_bytes=replay.torn.length if replay.torn else 0,
+        records=reader.scanner.records,
+        set_aside=reader.set_aside,
+        missing=reader.missing,
+        torn_bytes=reader.torn.length if reader.torn else 0,
         defects=state.defects,
         closed_calls=len(state.calls) if closes else 0,
         closed_attempts=int(state.open_attempt is not None) if closes else 0,
         closed_turn=state.turn_open and closes,
         files=files,
-        damage=damage_reports(replay.damage),
-        defective=tuple(replay.defects),
+        damage=damage_reports(reader.damage),
+        defective=tuple(reader.defects),
         read_only=read_only,
     )
 
 
-def check_report(replay: Replay, session_id: str, *, path: str, in_use_by: int | None) -> CheckReport:
+def check_report(reader: LogReader, session_id: str, *, path: str, in_use_by: int | None) -> CheckReport:
     """What a read-only look at a log found."""
-    state = replay.state
-    torn = replay.torn
+    state = reader.state
+    torn = reader.torn
     return CheckReport(
         id=session_id,
         path=path,
-        records=replay.scanner.records,
-        bytes=replay.scanner.offset + (torn.length if torn else 0),
-        set_aside=replay.set_aside,
-        missing=replay.missing,
+        records=reader.scanner.records,
+        bytes=reader.scanner.offset + (torn.length if torn else 0),
+        set_aside=reader.set_aside,
+        missing=reader.missing,
         torn_bytes=torn.length if torn else 0,
         defects=state.defects,
         open_calls=len(state.calls),
@@ -74,24 +74,24 @@ def check_report(replay: Replay, session_id: str, *, path: str, in_use_by: int |
         open_turn=state.turn if state.turn_open else None,
         read_only=state.too_new,
         in_use_by=in_use_by,
-        damage=damage_reports(replay.damage),
-        defective=tuple(replay.defects),
-        would=tuple(_would(replay, in_use_by)),
+        damage=damage_reports(reader.damage),
+        defective=tuple(reader.defects),
+        would=tuple(_would(reader, in_use_by)),
     )
 
 
-def corruption(replay: Replay, session_id: str) -> SessionCorruptionError | None:
+def corruption(reader: LogReader, session_id: str) -> SessionCorruptionError | None:
     """The first thing wrong with the log, as the error of a strict opening; None if nothing is."""
     where = "restore a copy, or open it without strict to go on with what is whole"
-    if replay.damage:
-        first = replay.damage[0]
+    if reader.damage:
+        first = reader.damage[0]
         kind = "is torn" if first.torn else "is damaged"
         return SessionCorruptionError(
             f"the log of session {session_id!r} {kind} at byte {first.offset:,}, behind record "
             f"{first.after}: {first.reason} ({first.length:,} bytes); {where}"
         )
-    if replay.defects:
-        defect = replay.defects[0]
+    if reader.defects:
+        defect = reader.defects[0]
         return SessionCorruptionError(
             f"record {defect.seq} of session {session_id!r}, a {defect.kind} at byte {defect.offset:,}, "
             f"breaks the rules of the log: {defect.reason}; {where}"
@@ -103,8 +103,8 @@ def first_record(session_id: str, cwd: str) -> SessionStart:
     return SessionStart(FORMAT_VERSION, session_id, cwd)
 
 
-def _would(replay: Replay, in_use_by: int | None) -> list[str]:
-    state, torn = replay.state, replay.torn
+def _would(reader: LogReader, in_use_by: int | None) -> list[str]:
+    state, torn = reader.state, reader.torn
     if state.too_new is not None:
         return [f"show the session read-only: {state.too_new}"]
     if in_use_by is not None:
@@ -112,8 +112,8 @@ def _would(replay: Replay, in_use_by: int | None) -> list[str]:
     would = []
     if torn is not None:
         would.append(f"copy the unfinished record at byte {torn.offset:,} aside and cut it off")
-    if replay.set_aside:
-        would.append(f"skip {replay.set_aside} damaged places, each copied aside once")
+    if reader.set_aside:
+        would.append(f"skip {reader.set_aside} damaged places, each copied aside once")
     if state.defects:
         would.append(f"keep {state.defects} events that break the rules, and repair requests around them")
     if state.open_attempt is not None:

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from .replay import Defect
+from .log_reader import Defect
 from .scan import Damage
 
 

@@ -145,8 +145,8 @@ class Scanner:
 
     def _within(self, line: bytes) -> Iterable[tuple[Event, int, int]]:
         """Whole records in a line, with their places, but for those that may be quoted: a damaged record can
-        hold another one, maybe of another session, as an object somewhere inside. Such an object is followed by
-        what JSON has behind a member; a record of this log is not, or its number is the next one."""
+        hold another one, maybe of another session, as an object inside. Such an object is followed by what
+        JSON has behind a member; a record of this log is not, or its number is the next one."""
         last = self._last_seq
         for begin, end in records_within(line):
             try:

@@ -12,8 +12,8 @@ from lockstitch.schema.events import Body, Event
 
 from .committer import Channel, Committer, Sink
 from .intake import admit
+from .log_reader import Fold
 from .log_state import LogState
-from .replay import Fold
 from .reports import CheckReport, Listing, OpenReport
 
 

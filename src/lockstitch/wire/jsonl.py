@@ -17,6 +17,9 @@ from lockstitch.schema.events import KINDS, NOT_NEEDED, Body, Event, Unknown
 RECORD_MAX_BYTES: Final = 128 * 1024 * 1024
 """Of one line. Twice the largest response a decoder reads; larger content belongs into a blob."""
 
+SEARCH_FACTOR: Final = 64
+"""How often, at most, a damaged line is read over in search of records. Whole records take one reading."""
+
 _INTEGER_MAX: Final = 2**53 - 1  # exact in every JSON reader
 _TAIL_BYTES: Final = len(b',"crc":"00000000"}')
 _crc32 = zlib.crc32
@@ -98,17 +101,22 @@ def decode(line: bytes) -> Event:
 def records_within(line: bytes) -> list[tuple[int, int]]:
     """Spans (start, end) of the whole records that a damaged line holds, by their checksums, in order.
 
-    ``line[start:end]`` can be given to ``decode``, which may still refuse its content.
+    ``line[start:end]`` can be given to ``decode``, which may still refuse its content. The work is bounded by
+    SEARCH_FACTOR times the line, so bytes made to be searched for ever are not; the search then ends early.
     """
-    spans = []
+    spans: list[tuple[int, int]] = []
     heads = [match.start() for match in _HEAD.finditer(line)]
     first = 0
+    budget = SEARCH_FACTOR * len(line)
     for tail in _TAIL.finditer(line):
         crc = int(tail.group(1), 16)
         # The latest start that fits is not tried first: an object inside a record could be one, too.
         for index in range(first, len(heads)):
             if heads[index] >= tail.start():
                 break
+            budget -= tail.start() - heads[index]
+            if budget < 0:
+                return spans
             if _crc32(memoryview(line)[heads[index] : tail.start()]) == crc:
                 spans.append((heads[index], tail.end()))
                 while first < len(heads) and heads[first] < tail.end():

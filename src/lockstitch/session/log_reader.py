@@ -36,7 +36,7 @@ class Defect(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Replay:
+class LogReader:
     """Reads one log. Events go to ``fold`` in order, each marked if the gate would have refused it."""
 
     def __init__(self, session_id: str, fold: Fold | None = None) -> None:
