@@ -24,8 +24,6 @@ PROGRESS_EVERY_S: Final = 0.1
 _SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _SECRET_VALUE_MIN: Final = 8
 """Shorter values of withheld variables are too common to withhold every variable that equals them."""
-_STARTUP_FILES: Final = ("BASH_ENV", "ENV")
-"""Name scripts that a shell would run before the command."""
 _FIXED: Final = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 """Nobody is there to page or to answer."""
 
@@ -42,9 +40,14 @@ def tool_environment(environ: Mapping[str, str], allow: tuple[str, ...] = ()) ->
     kept = {
         name: value
         for name, value in environ.items()
-        if name not in secret and name not in _STARTUP_FILES and (value not in values or name in allow)
+        if name not in secret and not _runs_at_start(name) and (value not in values or name in allow)
     }
     return {**kept, **_FIXED}
+
+
+def _runs_at_start(name: str) -> bool:
+    """Variables that name a script to run before the command, or that redefine commands."""
+    return name in ("BASH_ENV", "ENV") or name.startswith("BASH_FUNC_")
 
 
 def shell_tool() -> Tool:

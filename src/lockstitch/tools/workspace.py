@@ -79,6 +79,11 @@ def locate(context: ToolContext, path: str, *, write: bool = False) -> Place:
     raise ToolError(f"{path} is outside of the workspace {context.cwd}{linked}. Use a path inside it.")
 
 
+def relative(cwd: Path, path: str) -> str:
+    """Where a tool's path leads, links followed, from the workspace: what approval rules are about."""
+    return os.path.relpath(os.path.realpath(cwd / path), os.path.realpath(cwd)).replace(os.sep, "/")
+
+
 def is_secret(name: str) -> bool:
     """Whether a file of this name is kept from models: keys, credentials, ``.env``."""
     return _SECRET.fullmatch(name) is not None
