@@ -6,29 +6,20 @@ plain code and pytest fixtures. The script's description, with every quirk, is d
 
 import asyncio
 import contextlib
-import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ..schema.errors import CallerError
-from . import delivery, http1, playback, routes, script
-from .expectations import unmet
-from .journal import Journal
-from .prompt_cache import PromptCache
-from .refusal import RefusedError
+from . import http1, script
+from .player import GatewayError, Player
 from .sender import ClientLeftError, Sender
-from .strict import CHECKERS, WORDINGS, Wording, worded
+from .strict import Wording
+
+__all__ = ["Gateway", "GatewayError", "running_gateway"]
 
 HOST: Final = "127.0.0.1"
 START_S: Final = 10.0
-
-
-class GatewayError(CallerError):
-    """The gateway cannot start; the text says why."""
-
-    code = "GATEWAY"
 
 
 class Gateway:
@@ -47,18 +38,8 @@ class Gateway:
         wording: Wording = "provider",
         port: int = 0,
     ) -> None:
-        if wording not in WORDINGS:
-            raise GatewayError(f'unknown wording "{wording}"; known: {", ".join(WORDINGS)}')
-        if strict is not None and strict not in CHECKERS:
-            raise GatewayError(f'no strict rules for "{strict}"; known: {", ".join(CHECKERS)}')
-        self._script = script.load(source)
-        self._strict = strict
-        self._wording = wording
+        self._player = Player(source, strict=strict, wording=wording)
         self._wanted_port = port
-        self._journal = Journal()
-        self._cache = PromptCache()
-        self._next = 0
-        self._given = 0
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self.port = 0
@@ -77,12 +58,12 @@ class Gateway:
     @property
     def requests(self) -> list[dict[str, Any]]:
         """What was received so far, as ``GET /requests`` has it."""
-        return self._journal.entries()
+        return self._player.requests
 
     @property
     def left(self) -> int:
         """Answers of the script that were not given yet."""
-        return max(0, len(self._script.answers) - self._next)
+        return self._player.left
 
     async def __aenter__(self) -> Self:
         try:
@@ -127,7 +108,8 @@ class Gateway:
                 request = await http1.read_request(reader, writer)
             except http1.BadRequestError as error:
                 request = http1.HttpRequest("GET", "", "HTTP/1.1", [("connection", "close")])
-                await sender.send_document(request, error.status, {"error": {"message": str(error)}})
+                with contextlib.suppress(ClientLeftError):
+                    await sender.send_document(request, error.status, {"error": {"message": str(error)}})
                 return
             except ConnectionError:
                 return  # reset between requests: nothing was asked
@@ -142,83 +124,14 @@ class Gateway:
                 return await sender.send_document(request, 200, {"ok": True})
             if request.method == "GET" and path == "/requests":
                 return await sender.send_document(request, 200, {"format": 1, "requests": self.requests})
-            entry = self._journal.add(request)
+            played = self._player.play(request)
             try:
-                return await self._play(request, path, entry, sender)
+                return await sender.send(request, played.status, played.body, played.answer)
             except ClientLeftError:
-                entry["client_left"] = True
+                played.entry["client_left"] = True
                 return False
         except ClientLeftError:
             return False
-
-    async def _play(
-        self, request: http1.HttpRequest, path: str, entry: dict[str, Any], sender: Sender
-    ) -> bool:
-        protocol = routes.protocol_of(path) if request.method == "POST" else None
-        if protocol is None:
-            known = ", ".join(f"POST …{end}" for end in routes.PATHS)
-            error = {"message": f"{request.method} {path}: not served; known: {known}, GET /requests"}
-            return await self._refuse(request, entry, sender, 404, {"error": error})
-        try:
-            body = json.loads(request.body)
-        except (ValueError, RecursionError):
-            body = None
-        if not isinstance(body, Mapping):
-            error = {"message": "We could not parse the JSON body of your request."}
-            return await self._refuse(request, entry, sender, 400, protocol.error(error, 400))
-        if self._strict == protocol.dialect and (refusal := CHECKERS[self._strict](body, path)) is not None:
-            entry["refused"] = {"rule": refusal.rule, "message": refusal.message}
-            return await self._refuse_as(refusal, protocol, request, entry, sender)
-        asked = routes.asked(protocol, request.target, body)
-        position, answer = self._take()
-        entry["answer"] = position
-        if answer is None:
-            message = f"the script has {len(self._script.answers)} answers, all given, and no `then`"
-            return await self._refuse(
-                request, entry, sender, 500, protocol.error({"message": f"gateway: {message}"}, 500)
-            )
-        if (missing := unmet(answer.expect, request)) is not None:
-            message = f"gateway: the request is not as answers[{position}] expects: {missing}"
-            return await self._refuse(request, entry, sender, 500, protocol.error({"message": message}, 500))
-        status = playback.status_of(answer)
-        entry["status"] = status
-        share = self._cache.count(protocol.dialect, asked.model, body) if status == 200 else None
-        if share is not None:
-            entry["cache"] = share.journaled()
-        return await sender.send(request, status, playback.body_of(answer, asked, self._given, share), answer)
-
-    async def _refuse(
-        self, request: http1.HttpRequest, entry: dict[str, Any], sender: Sender, status: int, value: Any
-    ) -> bool:
-        entry["status"] = status
-        entry["note"] = value["error"]["message"]
-        return await sender.send_document(request, status, value)
-
-    async def _refuse_as(
-        self,
-        refusal: RefusedError,
-        protocol: routes.Protocol,
-        request: http1.HttpRequest,
-        entry: dict[str, Any],
-        sender: Sender,
-    ) -> bool:
-        said = worded(refusal, self._wording)
-        if said.error is not None:
-            return await self._refuse(
-                request, entry, sender, said.status, protocol.error(said.error, said.status)
-            )
-        entry["status"] = said.status
-        empty = delivery.Body([], delivery.JSON, streamed=False)
-        return await sender.send(request, said.status, empty, script.Answer())
-
-    def _take(self) -> tuple[int | None, script.Answer | None]:
-        """The next answer and its position in the script (None: it is ``then``)."""
-        position = self._next
-        self._given += 1
-        if position < len(self._script.answers):
-            self._next += 1
-            return position, self._script.answers[position]
-        return None, self._script.then
 
 
 @contextlib.contextmanager

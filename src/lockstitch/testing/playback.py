@@ -48,6 +48,24 @@ def body_of(answer: Answer, asked: Asked, number: int, share: Share | None) -> d
     return delivery.event_stream(events, quirks, named=protocol.named_events)
 
 
+def cut_size(body: delivery.Body, answer: Answer) -> int | None:
+    """Bytes of the body that are sent before it is cut; None if it is not."""
+    if answer.cut_after is not None:
+        return answer.cut_after
+    if "cut_after_half" in answer.quirk_set:
+        return sum(map(len, body.parts)) // 2
+    return None
+
+
+def parts_of(body: delivery.Body, answer: Answer) -> list[bytes]:
+    """The body as far as it is sent, in the parts that the script sets apart: events, or reads of its own."""
+    size = cut_size(body, answer)
+    parts = body.parts if size is None else delivery.cut(body.parts, size)
+    if answer.event_delay_ms or answer.raw_b64 is not None:
+        return parts
+    return [b"".join(parts)]
+
+
 def _fails_in_stream(answer: Answer) -> bool:
     return bool(answer.quirk_set & {"error_in_stream", "error_as_json_line"})
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import AsyncIterator
 from typing import Final
 
-from . import delivery
+from . import delivery, playback
 from .http1 import HttpRequest, chunk, head_of_response
 from .script import Answer
 
@@ -31,7 +31,7 @@ class Sender:
         """Send the answer; False if the connection must be closed behind it. Raises ClientLeftError."""
         old = request.version == "HTTP/1.0"
         self._chunked = body.streamed and not old
-        cutting = self._cut_size(body, answer) is not None
+        cutting = playback.cut_size(body, answer) is not None
         keep = request.keep_alive and not (old or cutting or answer.hang)
         if answer.delay_ms and not answer.keepalive_ms:
             await self._wait(answer.delay_ms / 1000)
@@ -64,21 +64,9 @@ class Sender:
         made.append(("Connection", "keep-alive" if keep else "close"))
         return [pair for pair in made if pair[0].lower() not in given] + list(answer.headers.items())
 
-    @staticmethod
-    def _cut_size(body: delivery.Body, answer: Answer) -> int | None:
-        if answer.cut_after is not None:
-            return answer.cut_after
-        if "cut_after_half" in answer.quirk_set:
-            return sum(map(len, body.parts)) // 2
-        return None
-
     async def _pieces(self, body: delivery.Body, answer: Answer) -> AsyncIterator[bytes]:
         """The body as the client's reads will see it, as far as it is sent at all."""
-        size = self._cut_size(body, answer)
-        parts = body.parts if size is None else delivery.cut(body.parts, size)
-        if not answer.event_delay_ms and answer.raw_b64 is None:
-            parts = [b"".join(parts)]
-        for i, part in enumerate(parts):
+        for i, part in enumerate(playback.parts_of(body, answer)):
             if i and answer.event_delay_ms:
                 await self._wait(answer.event_delay_ms / 1000, answer)
             step = answer.split or WRITE_BYTES
