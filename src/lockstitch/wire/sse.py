@@ -18,6 +18,7 @@ STRAYS_MAX: Final = 64 * 1024
 """Bytes of text outside of frames that are kept."""
 
 _BOM = b"\xef\xbb\xbf"
+_FIELD = b"data: "
 
 
 class Frame(NamedTuple):
@@ -27,6 +28,10 @@ class Frame(NamedTuple):
     """The data lines, joined by LF; never empty."""
     event: str
     """The event field, empty if there was none."""
+
+
+_new_frame = tuple.__new__  # a named tuple's own constructor takes as long as the rest of framing
+_BLANK = b"\n\n" + _FIELD
 
 
 class FrameTooLarge(ValueError):  # noqa: N818  # reads as what it is
@@ -100,6 +105,31 @@ class SseDecoder:
         if b"\r" in data:
             self._skip_lf = data[-1] == 0x0D
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if not (self._data or self._event):
+            data = self._plain(data, frames)
+        self._lines(data, frames)
+        return frames
+
+    def _plain(self, data: bytes, frames: list[Frame]) -> bytes:
+        """Takes frames of one ``data: `` line each, which nearly every stream is made of, all at once.
+
+        Returns what is left to be read line by line: all of it if there is anything else among the frames.
+        """
+        end = data.rfind(b"\n\n")
+        if end < 0 or self._line_size + end > self._line_max:
+            return data
+        whole = data[:end]
+        if self._line:
+            whole = b"".join((*self._line, whole))
+        payloads = whole[len(_FIELD) :].split(_BLANK)
+        if not whole.startswith(_FIELD) or whole.count(b"\n") != 2 * len(payloads) - 2:
+            return data
+        self._line.clear()
+        self._line_size = 0
+        frames += [_new_frame(Frame, (payload, "")) for payload in payloads if payload]
+        return data[end + 2 :]
+
+    def _lines(self, data: bytes, frames: list[Frame]) -> None:
         lines = data.split(b"\n")
         rest = lines.pop()
         if lines and self._line:
@@ -116,7 +146,6 @@ class SseDecoder:
             self._line_size += len(rest)
             if self._line_size > self._line_max:
                 raise FrameTooLarge("a line", self._line_max, frames)
-        return frames
 
     def _without_bom(self, data: bytes) -> bytes:
         data = (self._start or b"") + data
