@@ -1,5 +1,6 @@
 """Chunks to blocks, and the grammar that every stream of chunks obeys."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -78,6 +79,31 @@ class Assembler:
             case _:
                 assert_never(chunk)
 
+    def add_all(self, chunks: Iterable[Chunk]) -> None:
+        """``add`` for each. More of a block that is open, as nearly every chunk is, takes the short way."""
+        partials = self._partials
+        for chunk in chunks:
+            if type(chunk) is TextDelta:
+                partial = partials.get(chunk.index)
+                if (
+                    partial is not None
+                    and partial.kind == "text"
+                    and partial.block is None
+                    and self.finish is None
+                ):
+                    partial.parts.append(chunk.text)
+                    continue
+            elif type(chunk) is ToolCallDelta and chunk.id is None and chunk.name is None:
+                partial = partials.get(chunk.index)
+                if (
+                    partial is not None
+                    and partial.kind == "tool_call"
+                    and partial.block is None is self.finish
+                ):
+                    partial.parts.append(chunk.arguments)
+                    continue
+            self.add(chunk)
+
     def blocks(self) -> tuple[Block, ...]:
         """The blocks so far. A call that never got a name is none; under ``length`` the last call is
         truncated.
@@ -123,6 +149,19 @@ class Grammar:
         self._next = 0
         self._used = False
         self._finished = False
+
+    def check_all(self, chunks: Iterable[Chunk]) -> None:
+        """``check`` for each. More of a block that is open, as nearly every chunk is, takes the short way."""
+        opened = self._open
+        for chunk in chunks:
+            if type(chunk) is TextDelta:
+                allowed = opened.get(chunk.index) == "text"
+            elif type(chunk) is ToolCallDelta:
+                allowed = opened.get(chunk.index) == "tool_call"
+            else:
+                allowed = False
+            if not allowed or self._finished:
+                self.check(chunk)
 
     def check(self, chunk: Chunk) -> None:
         """Raises GrammarError if this chunk may not come here."""

@@ -14,7 +14,7 @@ from ..providers.classify import classify
 from ..providers.dialects import DIALECTS, translator
 from ..providers.note_book import NoteBook
 from ..providers.translator import Mint
-from ..schema.chunks import Chunk
+from ..schema.chunks import Chunk, Finish
 from ..schema.errors import CallerError
 from ..schema.failures import Failure, failure
 from ..schema.notes import Note
@@ -239,17 +239,17 @@ class Decoder:
 
     def _frames(self, found: Iterable[Frame]) -> list[Chunk]:
         chunks: list[Chunk] = []
+        translate = self._translator.frame
         for data, event in found:
-            if self.finished:
-                break
             self.data_frames += 1
-            chunks += self._emit(self._translator.frame(data, event))
-        return chunks
+            chunks += translate(data, event)
+            if chunks and type(chunks[-1]) is Finish:
+                break
+        return self._emit(chunks)
 
     def _emit(self, chunks: list[Chunk]) -> list[Chunk]:
-        for chunk in chunks:
-            self._grammar.check(chunk)
-            self._assembler.add(chunk)
+        self._grammar.check_all(chunks)
+        self._assembler.add_all(chunks)
         return chunks
 
     # ---- endings -----------------------------------------------------------------------------
