@@ -20,6 +20,8 @@ from .error_body import Said
 OVERFLOW_RATIO: Final = 0.9
 """A 400 without a body is an overflow from here on. Our own estimate errs high, so a lower mark would compact
 for nothing; a higher one would miss a window that the estimate just fails to fill."""
+SMALL_PROMPT: Final = 0.5
+"""Below this share of the window a prompt is not what overflows it: the room asked for the answer is."""
 PROVIDER_MESSAGE_CHARS: Final = 2000
 SHOWN_CHARS: Final = 300
 REQUEST_ID_HEADERS: Final = (
@@ -186,12 +188,10 @@ def _decide(said: Said, status: int | None, ratio: float | None) -> tuple[Failur
     text = said.searched()
     strong = provider_codes.by_code(said.codes, status, provider_codes.STRONG)
     if strong is not None:
-        return strong.code, strong.subkind
+        return _refined(strong.code, strong.subkind, text)
     row = wordings.by_wording(text, status, skip=_skipped(text, said, status))
     if row is not None:
-        if row.code == "RATE_LIMIT" and _over_whole_limit(text):
-            return "RATE_LIMIT", "over_whole_limit"
-        return row.code, row.subkind
+        return _refined(row.code, row.subkind, text)
     if said.html and status in (None, 400, 404, 405):
         return "NOT_AN_API", "html"
     if status is not None and 300 <= status < 400:
@@ -211,11 +211,42 @@ def _skipped(text: str, said: Said, status: int | None) -> frozenset[FailureCode
         return frozenset()
     # Gemini says "exceeded your current quota" for a limit per minute too; its body then names a delay, and
     # only a limit per day is worth giving up for.
-    waits = said.delay_s is not None or "perminute" in text or "per minute" in text
-    daily = "perday" in text or "per day" in text
-    if daily:
+    codes = " ".join(said.codes).lower()
+    if "perday" in codes or "per day" in text:
         return frozenset({"RATE_LIMIT"})
-    return frozenset({"QUOTA"}) if waits else frozenset()
+    google = "resource_exhausted" in codes and "billing" not in text
+    return frozenset({"QUOTA"}) if google or said.delay_s is not None or "perminute" in codes else frozenset()
+
+
+def _refined(code: FailureCode, subkind: str | None, text: str) -> tuple[FailureCode, str | None]:
+    """What the figures in a text add to its words."""
+    if code == "RATE_LIMIT" and _over_whole_limit(text):
+        return code, "over_whole_limit"
+    if code == "CONTEXT_WINDOW_EXCEEDED" and _prompt_share(text) < SMALL_PROMPT:
+        return "OUTPUT_LIMIT", "room_for_answer"
+    return code, subkind
+
+
+def _prompt_share(text: str) -> float:
+    """The prompt's share of the window, where a text names both and the output asked for; else 1."""
+    for pattern in _SHARES:
+        if found := pattern.search(text):
+            sizes = {name: int(size) for name, size in found.groupdict().items()}
+            return sizes["prompt"] / max(sizes["window"], 1)
+    return 1.0
+
+
+_SHARES: Final = (
+    re.compile(r"(?P<prompt>\d{1,9}) \+ (?P<output>\d{1,9}) > (?P<window>\d{1,9})"),
+    re.compile(
+        r"context length is (?P<window>\d{1,9}) tokens.{0,20} you requested (?:about )?\d{1,9} tokens "
+        r"\((?P<prompt>\d{1,9}) .{0,30}[,;] (?P<output>\d{1,9}) "
+    ),
+    re.compile(
+        r"context length is (?P<window>\d{1,9}) tokens.{0,20} you requested (?P<output>\d{1,9}) output tokens "
+        r"and your prompt contains at least (?P<prompt>\d{1,9})"
+    ),
+)
 
 
 def _over_whole_limit(text: str) -> bool:

@@ -46,6 +46,7 @@ _CODE_KEYS = (
     "reason",
     "error_type",
     "quotaid",
+    "quota_limit",
 )
 _STATUS_KEYS = ("code", "status", "status_code", "statuscode", "http_status", "http_code", "httpstatus")
 _NESTED_KEYS = (
@@ -67,6 +68,10 @@ _NO_BODY = ("(no body)", "no body", "null", "none", "{}", "[]", '""', "bad reque
 _CLIENT_SAW_NO_BODY = (
     "status code (no body)"  # what the openai and anthropic clients write; proxies pass it on
 )
+_PAGE = re.compile(r"<(?:!doctype|html|head|body|title|h1|center|\?xml|!--)", re.IGNORECASE)
+"""Not just ``<``: dashscope begins its messages with ``<400> InternalError``."""
+_ECHO = re.compile(r"[;,] messages ?= ?\[.*|input_value=.{0,2000}?, input_type=", re.DOTALL)
+"""Where llama.cpp and pydantic repeat the request inside their message."""
 _SAYS_NOTHING = re.compile(r"\d{3}|(invalid_?request_?|bad_?request_?)(error)?|failure")
 
 
@@ -125,7 +130,7 @@ def _opened(text: str, said: Said) -> Any:
     """The JSON value of a body's text, or what is worth searching of it."""
     if text[:5].lower() == "data:":  # an error sent as one frame of a stream
         text = text[5:].strip()
-    if text[:1] == "<":
+    if _PAGE.match(text):
         said.html = True
         return _page_title(text)
     if len(text) <= PARSED_BYTES:
@@ -155,7 +160,7 @@ def _collect(value: Any, said: Said, depth: int) -> None:
 
 
 def _collect_text(text: str, said: Said, depth: int) -> None:
-    said.texts.append(text)
+    said.texts.append(_ECHO.sub("", text[:SEARCHED_CHARS]))
     start = text.find("{", 0, SEARCHED_CHARS)
     if start < 0 or depth >= DEPTH or len(text) > PARSED_BYTES:
         return

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from ..schema.failures import FailureCode
-from .error_statuses import ACCESS, DETERMINISTIC, MODEL_AT, QUOTA_AT, REQUEST, SERVER, Statuses
+from .error_statuses import ACCESS, ANY, DETERMINISTIC, MODEL_AT, QUOTA_AT, REQUEST, SERVER, Statuses
 
 
 class CodeRow(NamedTuple):
@@ -24,6 +24,7 @@ class CodeRow(NamedTuple):
 
 
 STRONG: Final = (
+    CodeRow("INVALID_STRUCTURE", ANY, "invalid_request_message_order invalid_encrypted_content"),
     CodeRow(
         "CONTEXT_WINDOW_EXCEEDED",
         REQUEST,
