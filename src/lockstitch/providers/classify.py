@@ -243,8 +243,8 @@ _SHARES: Final = (
         r"\((?P<prompt>\d{1,9}) .{0,30}[,;] (?P<output>\d{1,9}) "
     ),
     re.compile(
-        r"context length is (?P<window>\d{1,9}) tokens.{0,20} you requested (?P<output>\d{1,9}) output tokens "
-        r"and your prompt contains at least (?P<prompt>\d{1,9})"
+        r"context length is (?P<window>\d{1,9}) tokens.{0,20} you requested (?P<output>\d{1,9}) output "
+        r"tokens and your prompt contains at least (?P<prompt>\d{1,9})"
     ),
 )
 

@@ -1,11 +1,11 @@
 """What providers say when they refuse, as a table: the first row that fits a status and a text decides.
 
-Order is meaning. Rows above shield rows below: what an output limit, a limit per minute or a quota shares
-with an overflow ("maximum", "tokens", "exceeds") is told apart here and nowhere else.
+Order is meaning. Rows above shield rows below: what an output limit, a limit per minute or a quota shares with
+an overflow ("maximum", "tokens", "exceeds") is told apart here and nowhere else.
 
-A row holds one phrase a line. A phrase is a regular expression over ``error_body.normalised`` text (lower
-case, every quote a ``'``, single spaces), in which `` ... `` stands for a gap of at most 60 characters. No
-phrase repeats without a bound inside a repeat, so each is linear in a text that is itself at most 8 KiB.
+A row holds one phrase a line. A phrase is a regular expression over ``error_body.normalised`` text (lower case,
+every quote a ``'``, single spaces), in which `` ... `` stands for a gap of at most 60 characters. No phrase
+repeats without a bound inside a repeat, so each is linear in a text that is itself at most 8 KiB.
 
 Public reports of these wordings: tests/recorded/cases/errors.jsonl and tests/spec/test_classify_wordings.py.
 """
@@ -72,17 +72,32 @@ TABLE: Final = (
         r"""
         (?:exceed(?:ed|s)?|out of|over) (?:\w{1,10} ){0,3}(?:quota|usage limit|spend(?:ing)? limit|budget)
         insufficient[ _](?:\w{1,10} )?(?:balance|quota|credits?|funds)
-        credit balance (?:is )?too low (?:not enough|out of|no) (?:remaining
-        )?(?:credits?|balance|funds|quota)\b balance (?:is )?(?:too low|insufficient|not enough|exhausted)
-        please (?:recharge|top up|add (?:more )?(?:credits|funds)) requires (?:more|additional) credits?
-        negative (?:credit )?balance arrear(?:age|s) overdue[- ]payment billing (?:hard )?limit hard limit
-        ... reached account is in good standing check your plan and billing account ... is not active
-        (?:monthly|weekly|daily|spend(?:ing)?|budget|usage|plan|free) (?:\w{1,12} )?(?:limit|quota|cap)s?
-        ... (?:reached|exceeded|exhausted|used) (?:reached|hit|exceeded) (?:your|the) (?:\w{1,12}
-        ){0,3}(?:usage|spend(?:ing)?|monthly|weekly|plan) (?:limit|cap) free (?:tier|quota|allocated quota)
-        ... exhausted no resource package payment required key limit exceeded exceededbudget quota (?:is
-        |has been )?(?:exhausted|not enough|insufficient|exceeded|used up) (?:requests?|tokens?) per day
-        \b(?:rpd|tpd)\b perday 欠费|余额不足|额度不足|额度已 """,
+        credit balance (?:is )?too low
+        (?:not enough|out of|no) (?:remaining )?(?:credits?|balance|funds|quota)\b
+        balance (?:is )?(?:too low|insufficient|not enough|exhausted)
+        please (?:recharge|top up|add (?:more )?(?:credits|funds))
+        requires (?:more|additional) credits?
+        negative (?:credit )?balance
+        arrear(?:age|s)
+        overdue[- ]payment
+        billing (?:hard )?limit
+        hard limit ... reached
+        account is in good standing
+        check your plan and billing
+        account ... is not active
+        (?:monthly|weekly|daily|spend(?:ing)?|budget|usage|plan|free) (?:\w{1,12} )?(?:limit|quota|cap)s? ... (?:reached|exceeded|exhausted|used)
+        (?:reached|hit|exceeded) (?:your|the) (?:\w{1,12} ){0,3}(?:usage|spend(?:ing)?|monthly|weekly|plan) (?:limit|cap)
+        free (?:tier|quota|allocated quota) ... exhausted
+        no resource package
+        payment required
+        key limit exceeded
+        exceededbudget
+        quota (?:is |has been )?(?:exhausted|not enough|insufficient|exceeded|used up)
+        (?:requests?|tokens?) per day
+        \b(?:rpd|tpd)\b
+        perday
+        欠费|余额不足|额度不足|额度已
+        """,
     ),
     Row(
         "TIMEOUT",
@@ -114,13 +129,21 @@ TABLE: Final = (
     ),
     Row(
         "AUTH",
-        ACCESS, r""" (?:invalid|incorrect|wrong|missing|expired|revoked|disabled|no|malformed) (?:\w{1,12}
-        )?'?(?:x-)?api[- _]?key (?:invalid|incorrect|wrong|missing|expired|revoked|no) (?:\w{1,12}
-        )?(?:access token|bearer token|credentials?|authorization) api key ... (?:not valid|not
-        found|invalid|expired|missing|required|revoked|disabled|not exist) did(?:n't| not) provide an api
-        key authentication (?:fails|failed|error|required) \bunauthori[sz]ed not authori[sz]ed permission
-        denied access denied \b(?:security )?token (?:\w{1,12} )?(?:is )?(?:expired|invalid)
-        (?:location|country|region|territory) ... not supported 无效的令牌 """,
+        ACCESS,
+        r"""
+        (?:invalid|incorrect|wrong|missing|expired|revoked|disabled|no|malformed) (?:\w{1,12} )?'?(?:x-)?api[- _]?key
+        (?:invalid|incorrect|wrong|missing|expired|revoked|no) (?:\w{1,12} )?(?:access token|bearer token|credentials?|authorization)
+        api key ... (?:not valid|not found|invalid|expired|missing|required|revoked|disabled|not exist)
+        did(?:n't| not) provide an api key
+        authentication (?:fails|failed|error|required)
+        \bunauthori[sz]ed
+        not authori[sz]ed
+        permission denied
+        access denied
+        \b(?:security )?token (?:\w{1,12} )?(?:is )?(?:expired|invalid)
+        (?:location|country|region|territory) ... not supported
+        无效的令牌
+        """,
     ),
     Row(
         "CONTENT_FILTER",
@@ -153,54 +176,79 @@ TABLE: Final = (
     ),
     Row(
         "INVALID_TOOL_SCHEMA",
-        DETERMINISTIC, r""" invalid (?:schema for )?(?:function|tool)(?: ?'|
-        (?:name|schema|definition|parameters)\b)
+        DETERMINISTIC,
+        r"""
+        invalid (?:schema for )?(?:function|tool)(?: ?'| (?:name|schema|definition|parameters)\b)
         \b(?:tools|functions)(?:\[\d+\]|\.\d+|\[\])?\.(?:\d+\.|\w{1,24}\.)?(?:input_schema|parameters|function|name|description)
-        input_schema|inputschema|toolspec function_?declarations?\b tools\[\d+\] (?:json )?schema (?:is
-        )?(?:invalid|not valid) flavored json schema (?:tool|function) names? (?:must|should|are|is) ...
-        (?:unique|match|pattern|valid|length|alphanumeric) 'tools' ?:? (?:array too long|maximum number of
-        items) too many (?:tools|functions) number of (?:tools|functions) ... (?:exceed|maximum|limit|at
-        most) """,
+        input_schema|inputschema|toolspec
+        function_?declarations?\b
+        tools\[\d+\]
+        (?:json )?schema (?:is )?(?:invalid|not valid)
+        flavored json schema
+        (?:tool|function) names? (?:must|should|are|is) ... (?:unique|match|pattern|valid|length|alphanumeric)
+        'tools' ?:? (?:array too long|maximum number of items)
+        too many (?:tools|functions)
+        number of (?:tools|functions) ... (?:exceed|maximum|limit|at most)
+        """,
     ),
     # room for the answer: shields the overflow rows, with which it shares most words
     Row(
         "OUTPUT_LIMIT",
-        REQUEST, r""" max_(?:completion_|output_|new_)?tokens'?(?: or 'max_completion_tokens')?:? (?:is |are
-        )?too (?:large|high|big|many) max_(?:completion_|output_|new_)?tokens'?:? \d{1,9} >
-        max_(?:completion_|output_|new_)?tokens'?:? ... (?:less than or equal|at most|between|exceeds? the
-        (?:model|max|limit)|maximum (?:value|allowed)) max_(?:completion_|output_|new_)?tokens'? (?:value
-        |of |\(?\d{1,9}\)? ){0,3}(?:exceeds|is larger|is greater) invalid max_(?:completion_|output_)?tokens
-        range of max_(?:completion_|output_)?tokens supports at most \d{1,9} (?:completion|output) tokens
+        REQUEST,
+        r"""
+        max_(?:completion_|output_|new_)?tokens'?(?: or 'max_completion_tokens')?:? (?:is |are )?too (?:large|high|big|many)
+        max_(?:completion_|output_|new_)?tokens'?:? \d{1,9} >
+        max_(?:completion_|output_|new_)?tokens'?:? ... (?:less than or equal|at most|between|exceeds? the (?:model|max|limit)|maximum (?:value|allowed))
+        max_(?:completion_|output_|new_)?tokens'? (?:value |of |\(?\d{1,9}\)? ){0,3}(?:exceeds|is larger|is greater)
+        invalid max_(?:completion_|output_)?tokens
+        range of max_(?:completion_|output_)?tokens
+        supports at most \d{1,9} (?:completion|output) tokens
         maximum (?:allowed )?(?:number of )?(?:output|completion) tokens ... (?:is|for|exceed|must)
-        maxoutputtokens maximum tokens you requested """,
+        maxoutputtokens
+        maximum tokens you requested
+        """,
     ),
     # the prompt: the only rows that start a compaction
     Row(
         "CONTEXT_WINDOW_EXCEEDED",
-        REQUEST, r""" max_(?:completion_)?tokens'? must be at least 1, got (?:-\d|0\b)
+        REQUEST,
+        r"""
+        max_(?:completion_)?tokens'? must be at least 1, got (?:-\d|0\b)
         (?:prompt|input|messages?|conversation|history) (?:is |are |was )?too (?:long|large for)
         (?:request|prompt|input) (?:\w{1,12} ){0,3}too large for (?:the |this )?(?:model|context)
         max(?:imum)?[ _]?(?:model |allowed )?(?:context|prompt)[ _](?:length|window|size|tokens?)
-        max(?:imum)?[ _](?:allowed )?input[ _](?:length|tokens?) max_model_len maximum number of (?:input
-        )?tokens (?:allowed|exceed) context[ _-]?(?:length|window|size|limit)(?: limit)?(?: of
-        [\w-]{1,40})?(?: \([^)]{0,40}\))? ?(?:was |is |has been )?(?:exceed|overflow|reached|full)
-        exceed(?:s|ed|ing)? (?:(?:the|this|its|your|available|maximum|max|model's|model)
-        ){0,4}(?:context|token limit) exceed(?:s|ed|ing)? (?:(?:the|this|its|your) ){0,1}max(?:imum)?
-        (?:input |prompt )?tokens? (?:longer|larger|greater|bigger|more) than
-        (?:(?:the|this|its|maximum|available|model's|model|allowed) ){0,4}context context the overflows
-        context overflow (?:prompt|input)(?: tokens?| token count| length){0,2}(?: of)?(?: \(?\d{1,9}(?:
-        tokens)?\)?)?,? (?:exceeds?|exceeded|is longer than|is greater than|cannot exceed) (?:token
-        count|number of (?:input |prompt )?tokens|total (?:number of )?tokens) ... (?:exceed|too large for
-        model) range of input length too many (?:input |prompt )?tokens \d{1,9} tokens, too large for model
+        max(?:imum)?[ _](?:allowed )?input[ _](?:length|tokens?)
+        max_model_len
+        maximum number of (?:input )?tokens (?:allowed|exceed)
+        context[ _-]?(?:length|window|size|limit)(?: limit)?(?: of [\w-]{1,40})?(?: \([^)]{0,40}\))? ?(?:was |is |has been )?(?:exceed|overflow|reached|full)
+        exceed(?:s|ed|ing)? (?:(?:the|this|its|your|available|maximum|max|model's|model) ){0,4}(?:context|token limit)
+        exceed(?:s|ed|ing)? (?:(?:the|this|its|your) ){0,1}max(?:imum)? (?:input |prompt )?tokens?
+        (?:longer|larger|greater|bigger|more) than (?:(?:the|this|its|maximum|available|model's|model|allowed) ){0,4}context
+        context the overflows
+        context overflow
+        (?:prompt|input)(?: tokens?| token count| length){0,2}(?: of)?(?: \(?\d{1,9}(?: tokens)?\)?)?,? (?:exceeds?|exceeded|is longer than|is greater than|cannot exceed)
+        (?:token count|number of (?:input |prompt )?tokens|total (?:number of )?tokens) ... (?:exceed|too large for model)
+        range of input length
+        too many (?:input |prompt )?tokens
+        \d{1,9} tokens, too large for model
         reduce (?:the |your )?(?:length of )?(?:the |your )?(?:messages|prompt|context|input messages)
-        decrease (?:the )?(?:input|prompt) length shorten (?:the |your )?(?:messages|prompt|conversation)
-        'inputs' tokens \+ 'max_new_tokens' 'inputs' must have less than \d{1,9} tokens expected maxlength:
-        \d{1,12}, actual: \d{1,12} prompt exceeds max length n_prompt_tokens ... n_ctx more than (?:the
-        )?max(?:imum)? (?:input |prompt )?tokens max(?:imum)? length exceeded context (?:length|window|size)
-        (?:is|of) (?:only )?\d\S{0,12}(?: tokens)?[,;.]? (?:but|however|you|and|which) tokens > \d{3,9}
-        context_length_exceeded|exceed_context_size|contextwindowexceeded (?:'messages'|'input'): array too
-        long (?:messages|input)\[\d{1,6}\]\S{0,20}content\S{0,20}': string too long
-        超(?:过|出|长).{0,20}(?:长度|上下文) (?:上下文|输入|prompt).{0,20}(?:超(?:过|出|长)|过长) """,
+        decrease (?:the )?(?:input|prompt) length
+        shorten (?:the |your )?(?:messages|prompt|conversation)
+        'inputs' tokens \+ 'max_new_tokens'
+        'inputs' must have less than \d{1,9} tokens
+        expected maxlength: \d{1,12}, actual: \d{1,12}
+        prompt exceeds max length
+        n_prompt_tokens ... n_ctx
+        more than (?:the )?max(?:imum)? (?:input |prompt )?tokens
+        max(?:imum)? length exceeded
+        context (?:length|window|size) (?:is|of) (?:only )?\d\S{0,12}(?: tokens)?[,;.]? (?:but|however|you|and|which)
+        tokens > \d{3,9}
+        context_length_exceeded|exceed_context_size|contextwindowexceeded
+        (?:'messages'|'input'): array too long
+        (?:messages|input)\[\d{1,6}\]\S{0,20}content\S{0,20}': string too long
+        超(?:过|出|长).{0,20}(?:长度|上下文)
+        (?:上下文|输入|prompt).{0,20}(?:超(?:过|出|长)|过长)
+        """,
     ),
     Row(
         "MODEL_NOT_FOUND",
@@ -221,20 +269,31 @@ TABLE: Final = (
     ),
     Row(
         "UNSUPPORTED_CONTENT",
-        PAYLOAD, r""" images? (?:\w{1,12} ){0,3}(?:exceed|too (?:large|big|small|many)|not
-        valid|invalid|does not match|unsupported|do not meet|does not meet) image[._](?:source|url) image
-        dimensions could not process (?:the )?(?:image|pdf|document) unable to
-        (?:process|download|decode|load|open|fetch) ... (?:image|media|content|file|url)
+        PAYLOAD,
+        r"""
+        images? (?:\w{1,12} ){0,3}(?:exceed|too (?:large|big|small|many)|not valid|invalid|does not match|unsupported|do not meet|does not meet)
+        image[._](?:source|url)
+        image dimensions
+        could not process (?:the )?(?:image|pdf|document)
+        unable to (?:process|download|decode|load|open|fetch) ... (?:image|media|content|file|url)
         (?:invalid|unsupported|corrupt(?:ed)?) (?:\w{1,12} )?(?:image|mime|media|pdf|audio|video|file)
         (?:too many|at most \d{1,4}|maximum of \d{1,4}) (?:\w{1,12} )?(?:images?|pdf|documents?|media)
-        cannot identify image \bmedia_type|mime_?type pdf (?:pages|specified|cannot|is) invalid base64 too
-        much media """,
+        cannot identify image
+        \bmedia_type|mime_?type
+        pdf (?:pages|specified|cannot|is)
+        invalid base64
+        too much media
+        """,
     ),
     Row(
         "REQUEST_TOO_LARGE",
-        REQUEST, r""" (?:request|payload|body|content|entity)(?: entity| body| payload)? (?:size )?(?:is
-        |was )?(?:too large|too big|exceeds) exceeds? the (?:maximum|max) (?:allowed )?(?:size|number of
-        bytes|payload|body) maximum (?:request|body|payload) (?:body )?size body limit|size limit """,
+        REQUEST,
+        r"""
+        (?:request|payload|body|content|entity)(?: entity| body| payload)? (?:size )?(?:is |was )?(?:too large|too big|exceeds)
+        exceeds? the (?:maximum|max) (?:allowed )?(?:size|number of bytes|payload|body)
+        maximum (?:request|body|payload) (?:body )?size
+        body limit|size limit
+        """,
     ),
     Row(
         "MODEL_NOT_FOUND",
@@ -247,14 +306,21 @@ TABLE: Final = (
     ),
     Row(
         "MODEL_NOT_FOUND",
-        MODEL_AT, r""" \bmodels?\b.{0,120}(?:is |was |does |do |been )?(?:not |n't
-        )(?:found|exist|available|supported|enabled|deployed|accessible|recogni[sz]ed|a chat model)
-        \bmodels?\b ... (?:no longer (?:available|supported)|is
-        (?:invalid|unknown|deprecated|unavailable|retired)|decommissioned|not a valid) not a valid model
-        have access to (?:the )?model (?:invalid|unknown|unsupported|no such|nonexistent|not supported)
-        model model identifier is invalid model not (?:exist|found) model is (?:unloaded|not loaded) failed
-        to load model no (?:allowed providers|endpoints|available channel|healthy deployments?|deployments?)
-        deployment ... not (?:exist|found) 无可用渠道|模型不存在 """,
+        MODEL_AT,
+        r"""
+        \bmodels?\b.{0,120}(?:is |was |does |do |been )?(?:not |n't )(?:found|exist|available|supported|enabled|deployed|accessible|recogni[sz]ed|a chat model)
+        \bmodels?\b ... (?:no longer (?:available|supported)|is (?:invalid|unknown|deprecated|unavailable|retired)|decommissioned|not a valid)
+        not a valid model
+        have access to (?:the )?model
+        (?:invalid|unknown|unsupported|no such|nonexistent|not supported) model
+        model identifier is invalid
+        model not (?:exist|found)
+        model is (?:unloaded|not loaded)
+        failed to load model
+        no (?:allowed providers|endpoints|available channel|healthy deployments?|deployments?)
+        deployment ... not (?:exist|found)
+        无可用渠道|模型不存在
+        """,
     ),
     Row(
         "NOT_AN_API",
@@ -271,12 +337,17 @@ TABLE: Final = (
     ),
     Row(
         "INVALID_REQUEST",
-        REQUEST, r""" unsupported (?:value|parameter) unrecognized (?:request )?(?:argument|parameter|field)
-        unknown (?:parameter|name|field) extra (?:inputs|fields) (?:are )?not permitted cannot both be
-        specified only [\d.]{1,9} is allowed
-        \b(?:temperature|top_p|top_k|stop|seed|logprobs|frequency_penalty|presence_penalty|budget_tokens|reasoning_effort|effort|tool_choice|response_format|parallel_tool_calls|stream_options)'?\b
-        ... (?:not supported|is not|must be|invalid|not allowed|deprecated|may
-        only|cannot|range|unsupported|should be|does not support|expected) """, "parameter",
+        REQUEST,
+        r"""
+        unsupported (?:value|parameter)
+        unrecognized (?:request )?(?:argument|parameter|field)
+        unknown (?:parameter|name|field)
+        extra (?:inputs|fields) (?:are )?not permitted
+        cannot both be specified
+        only [\d.]{1,9} is allowed
+        \b(?:temperature|top_p|top_k|stop|seed|logprobs|frequency_penalty|presence_penalty|budget_tokens|reasoning_effort|effort|tool_choice|response_format|parallel_tool_calls|stream_options)'?\b ... (?:not supported|is not|must be|invalid|not allowed|deprecated|may only|cannot|range|unsupported|should be|does not support|expected)
+        """,
+        "parameter",
     ),
     # last: sizes in tokens that no row above has explained
     Row(
@@ -314,8 +385,7 @@ TABLE: Final = (
 
 
 def by_wording(text: str, status: int | None, *, skip: frozenset[FailureCode]) -> Row | None:
-    """The first row whose statuses hold ``status`` and one of whose phrases is in ``text`` (already
-    normalised)."""
+    """The first row whose statuses hold ``status`` and one of whose phrases is in ``text`` (already normalised)."""
     for row, pattern, overruled in _compiled():
         if status not in row.statuses or row.code in skip or not pattern.search(text):
             continue

@@ -1,37 +1,51 @@
 """How providers say that a history's structure is wrong: pairs, ids, roles, blank content, reasoning.
 
-The form of the phrases is that of ``wordings``. They count at any status: some gateways wrap a refusal that
-will never change in a 500, and retrying that is what bricks a session.
+The form of the phrases is that of ``wordings``. They count at any status: some gateways wrap a refusal that will
+never change in a 500, and retrying that is what bricks a session.
 """
 # ruff: noqa: E501 - a phrase is one line, or it could not be read
 
 from typing import Final
 
 PHRASES: Final = r"""
-    unexpected '?tool_?(?:use_id|result) tool_?result'? blocks? ... must have a corresponding tool_?use'?
-    (?:ids|blocks?)\b ... (?:without|corresponding) '?tool_?result (?:tool|function)[
-    _](?:result|response|output|message)s? ... (?:preceding|previous|corresponding|matching|immediately)
-    (?:tool|function)[ _]?(?:call|use)s? ... (?:corresponding|matching|unanswered|without a|without
-    any|missing) ... (?:result|response|output) did not find \d{1,4} '?tool_?result cannot be provided in
-    the same turn toolconfig field must be defined output of tool call should be none match pending tool_use
-    expected '?toolresult'? blocks? at toolresult blocks ... exceeds? the number of tooluse
-    tool_?(?:use|call)'? ids? (?:must be|are not|is not) unique tool call ids? (?:is|are) duplicated?
-    duplicate ... tool[ _]?(?:use|call|result) tool_?call_?id'? ... (?:not found|does not
-    match|mismatch|unknown|cannot be null) duplicate item found duplicate
-    '?(?:call_id|tool_call_id|tool_use_id|id)'? role:? '?tool'? must be a response to a prece+ding messages?
-    with role '?tool'? ... (?:must|without|missing) must be followed by tool messages did not have response
-    messages insufficient tool messages no tool (?:call|output) (?:was )?found for (?:\w{1,12} ){1,3}call no
-    (?:function|tool) call found (?:for|with|matching) number of function (?:response|call) parts function
-    (?:call|response) turn (?:comes|must|contains) unknown name '[^']{1,60}' at '(?:request\.)?contents not
-    the same number of function calls and responses unexpected tool call id tool call id (?:was|has to
-    be|must) tool messages? (?:must|should|need to|have to) (?:\w{1,12} ){0,3}(?:follow|be
-    preceded|answer|respond) missing (?:a )?(?:tool|function) (?:result|response|output)s? orphan(?:ed)?
-    (?:tool|function)
+    unexpected '?tool_?(?:use_id|result)
+    tool_?result'? blocks? ... must have a corresponding
+    tool_?use'? (?:ids|blocks?)\b ... (?:without|corresponding) '?tool_?result
+    (?:tool|function)[ _](?:result|response|output|message)s? ... (?:preceding|previous|corresponding|matching|immediately)
+    (?:tool|function)[ _]?(?:call|use)s? ... (?:corresponding|matching|unanswered|without a|without any|missing) ... (?:result|response|output)
+    did not find \d{1,4} '?tool_?result
+    cannot be provided in the same turn
+    toolconfig field must be defined
+    output of tool call should be
+    none match pending tool_use
+    expected '?toolresult'? blocks? at
+    toolresult blocks ... exceeds? the number of tooluse
+    tool_?(?:use|call)'? ids? (?:must be|are not|is not) unique
+    tool call ids? (?:is|are) duplicated?
+    duplicate ... tool[ _]?(?:use|call|result)
+    tool_?call_?id'? ... (?:not found|does not match|mismatch|unknown|cannot be null)
+    duplicate item found
+    duplicate '?(?:call_id|tool_call_id|tool_use_id|id)'?
+    role:? '?tool'? must be a response to a prece+ding
+    messages? with role '?tool'? ... (?:must|without|missing)
+    must be followed by tool messages
+    did not have response messages
+    insufficient tool messages
+    no tool (?:call|output) (?:was )?found for (?:\w{1,12} ){1,3}call
+    no (?:function|tool) call found (?:for|with|matching)
+    number of function (?:response|call) parts
+    function (?:call|response) turn (?:comes|must|contains)
+    unknown name '[^']{1,60}' at '(?:request\.)?contents
+    not the same number of function calls and responses
+    unexpected tool call id
+    tool call id (?:was|has to be|must)
+    tool messages? (?:must|should|need to|have to) (?:\w{1,12} ){0,3}(?:follow|be preceded|answer|respond)
+    missing (?:a )?(?:tool|function) (?:result|response|output)s?
+    orphan(?:ed)? (?:tool|function)
 
-    '[^']{0,60}(?:tool_calls?|tool_?call_?id|call_id|input\[\d{1,6}\]\.id|tool_use_id|tool_use\.id)[^']{0,40}':
-    ... (?:too long|empty string|pattern|expected an id|cannot be)
-    (?:tool_use\.id|tool_use_id|tool_call_id|call_id)'?:? ... (?:should match|must match|too
-    long|empty|required|missing|at least 1 character) expected an id that begins with '
+    '[^']{0,60}(?:tool_calls?|tool_?call_?id|call_id|input\[\d{1,6}\]\.id|tool_use_id|tool_use\.id)[^']{0,40}': ... (?:too long|empty string|pattern|expected an id|cannot be)
+    (?:tool_use\.id|tool_use_id|tool_call_id|call_id)'?:? ... (?:should match|must match|too long|empty|required|missing|at least 1 character)
+    expected an id that begins with '
 
     unexpected role
     roles? must alternate
