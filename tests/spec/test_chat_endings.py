@@ -183,7 +183,7 @@ ERRORS: dict[str, tuple[list[Any], str]] = {
         [{"code": "Throttling.RateQuota", "message": "x", "request_id": "r"}],
         "RATE_LIMIT",
     ),
-    "minimax's base_resp": ([{"base_resp": {"status_code": 1002, "status_msg": "rate limit"}}], "RATE_LIMIT"),
+    "minimax's base_resp": ([{"base_resp": {"status_code": 1002, "status_msg": "x"}}], "RATE_LIMIT"),
 }
 
 

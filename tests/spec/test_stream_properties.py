@@ -121,7 +121,74 @@ chat_chunks = st.fixed_dictionaries(
         "error": st.one_of(st.none(), st.just("boom"), st.just({"message": "m", "code": 500}), junk),
     },
 )
-events = st.one_of(chat_chunks, chat_chunks, chat_chunks, st.just(DONE), junk)
+
+
+@st.composite
+def tidy_chunks(draw: st.DrawFn) -> dict[str, Any]:
+    """A chunk as it should be, but for at most one field that is odd."""
+    said = draw(
+        st.one_of(
+            st.fixed_dictionaries({"content": pieces}),
+            st.fixed_dictionaries({"reasoning": pieces}),
+            st.fixed_dictionaries({"content": st.none(), "tool_calls": st.lists(tidy_entries, max_size=2)}),
+        )
+    )
+    reason = draw(st.sampled_from([None, None, None, "stop", "tool_calls", "length"]))
+    choice = {"index": 0, "delta": said, "finish_reason": reason}
+    chunk = {
+        "choices": [choice],
+        "usage": draw(st.sampled_from([None, {"prompt_tokens": 3, "completion_tokens": 1}])),
+    }
+    entry = next(iter(said.get("tool_calls", [])), {"function": {}})
+    places = {"chunk": chunk, "choice": choice, "delta": said, "entry": entry, "function": entry["function"]}
+    if draw(st.booleans()):
+        place, name, telling = draw(st.sampled_from(ODD_FIELDS))
+        places[place][name] = draw(st.one_of(st.just(telling), junk))
+    return chunk
+
+
+tidy_entries = st.fixed_dictionaries(
+    {
+        "index": st.integers(0, 1),
+        "id": st.sampled_from(["a", "b", ""]),
+        "function": st.fixed_dictionaries(
+            {
+                "name": st.sampled_from([*TOOLS, "_file", ""]),
+                "arguments": st.sampled_from(["", "{", "}", "{}"]),
+            }
+        ),
+    }
+)
+COUNTS = {"prompt_tokens": 7, "completion_tokens": 7}
+ODD_FIELDS = (
+    ("chunk", "error", {"message": "m", "code": 500}),
+    ("chunk", "base_resp", {"status_code": 1002, "status_msg": "m"}),
+    ("chunk", "x_groq", {"usage": COUNTS}),
+    ("chunk", "usage", COUNTS),
+    ("chunk", "choices", None),
+    ("choice", "index", 1),
+    ("choice", "delta", None),
+    ("choice", "finish_reason", ""),
+    ("choice", "message", {"content": "m"}),
+    ("choice", "text", "t"),
+    ("choice", "usage", COUNTS),
+    ("delta", "content", [{"type": "text", "text": "c"}]),
+    ("delta", "reasoning_content", "r"),
+    ("delta", "reasoning_text", "r"),
+    ("delta", "thinking", "r"),
+    ("delta", "tool_calls", [None]),
+    ("delta", "function_call", {"name": "ls", "arguments": "{}"}),
+    ("delta", "refusal", "no"),
+    ("entry", "index", None),
+    ("entry", "id", None),
+    ("entry", "function", None),
+    ("entry", "name", "read"),
+    ("entry", "arguments", "{}"),
+    ("function", "name", None),
+    ("function", "arguments", {"p": 1}),
+)
+"""Where a chunk may be odd, and a value there that changes what it says."""
+events = st.one_of(chat_chunks, tidy_chunks(), tidy_chunks(), tidy_chunks(), st.just(DONE), junk)
 
 
 def encoded(event: Any) -> bytes:
@@ -235,7 +302,13 @@ def test_a_body_that_breaks_anywhere_ends_in_one_finish(
     assert chunks[-1] == decoder.result.finish
 
 
-@given(st.lists(st.one_of(events.map(encoded), st.binary(max_size=30)), max_size=8), PROFILES)
+@given(
+    st.one_of(
+        tidy_chunks().map(lambda one: [encoded(one), b"[DONE]"]),
+        st.lists(st.one_of(events.map(encoded), st.binary(max_size=30)), max_size=8),
+    ),
+    PROFILES,
+)
 @settings(max_examples=300, deadline=None)
 def test_typed_and_untyped_frames_give_the_same(frames: list[bytes], name: str) -> None:
     outcomes = []
@@ -266,7 +339,7 @@ def test_any_interleaving_of_parallel_calls_assembles_the_same(
     given_calls: tuple[list[tuple[str, str, list[str]]], list[int]], keyed: str, blank: bool
 ) -> None:
     calls, order = given_calls
-    # In one slot a call of the same name is a repeat, by the rules, before the first one's arguments are whole.
+    # In one slot a call of the same name is a repeat before the first one's arguments are whole: the rules.
     assume(keyed != "one slot" or len({name for _, name, _ in calls}) == len(calls))
     sent = [0] * len(calls)
     stream: list[Any] = []

@@ -121,6 +121,9 @@ def _is_bare_error(value: Mapping[str, Any]) -> bool:
     return bool(value.get("detail")) and set(value) <= {"detail", "status", "title", "type", "instance"}
 
 
+_SIBLINGS: Final = ("code", "type", "status", "message", "request_id", "base_resp")
+
+
 def _siblings(value: Mapping[str, Any]) -> dict[str, Any]:
     """Fields beside an error that say more about it."""
-    return {key: value[key] for key in ("code", "type", "status", "message", "request_id") if key in value}
+    return {key: value[key] for key in _SIBLINGS if key in value}
