@@ -5,6 +5,8 @@ the process, and synced when somebody waits for it; all that wait at the same ti
 sync.
 """
 
+import functools
+import os
 import threading
 import time
 import weakref
@@ -14,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from lockstitch.schema.errors import StorageError
+from lockstitch.schema.errors import CallerError, StorageError
 
 WRITE_DELAY_S: Final = 0.05
 """How long taken bytes may stay in this process before they are written without being asked for."""
@@ -80,7 +82,11 @@ class _Queue:
         self.condition = threading.Condition(threading.Lock())
         self.urgent: dict[Channel, None] = {}
         self.soon: deque[tuple[float, Channel]] = deque()
+        self.unsynced: dict[Channel, None] = {}
+        """Channels with bytes that were written and not synced: they are when the thread ends."""
         self.stopping = False
+        self.forked = False
+        """This process inherited the queue by a fork, and has no thread for it."""
         self.thread: threading.Thread | None = None
 
 
@@ -90,9 +96,13 @@ class Committer:
     def __init__(self, commit: Callable[[Sequence[Work]], None] = commit_each) -> None:
         self._queue = _Queue(commit)
         self._finalizer = weakref.finalize(self, _stop, self._queue)
+        _live.add(self)
+        _watch_forks()
 
     def require_space(self, channel: Channel) -> None:
         """Raises StorageError if too much is waiting for more to be put, or if the committer has ended."""
+        if self._queue.forked:
+            raise CallerError("the session was opened before this process was forked: it is the parent's")
         if self._queue.stopping:
             raise StorageError("the store is closed: open the session again in a new one")
         if channel.pending_bytes > PENDING_MAX_BYTES:
@@ -119,8 +129,8 @@ class Committer:
         with queue.condition:
             if not channel.pending and not channel.unsynced and not channel.busy:
                 return None
-            if queue.stopping:
-                raise StorageError("the store was closed before everything was written: close sessions first")
+            if queue.forked or queue.stopping:
+                self.require_space(channel)
             future: Future[None] = Future()
             channel.waiters.append(future)
             queue.urgent[channel] = None
@@ -131,12 +141,35 @@ class Committer:
         """Write what was taken, as far as it can be, and end the thread."""
         self._finalizer()
 
+    def disown(self) -> None:
+        """Take nothing more, and end nothing: the thread is another process's."""
+        self._finalizer.detach()
+        queue = self._queue
+        # The old lock may have been held at the moment of the fork, by a thread that is not here to let go.
+        queue.condition = threading.Condition(threading.Lock())
+        queue.forked, queue.thread = True, None
+
     def _wake(self) -> None:
         queue = self._queue
         if queue.thread is None:
             queue.thread = threading.Thread(target=_run, args=(queue,), name="lockstitch-log", daemon=True)
             queue.thread.start()
         queue.condition.notify()
+
+
+_live: "weakref.WeakSet[Committer]" = weakref.WeakSet()
+
+
+@functools.cache
+def _watch_forks() -> None:
+    """A child process has no writer thread, and its parent's sessions are not its own."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_disown_all)
+
+
+def _disown_all() -> None:
+    for committer in list(_live):
+        committer.disown()
 
 
 def _stop(queue: _Queue) -> None:
@@ -153,14 +186,14 @@ def _run(queue: _Queue) -> None:
             channels = _next(queue)
             if not channels:
                 return
-            batch = [_begin(channel) for channel in channels]
+            batch = [_begin(channel, stopping=queue.stopping) for channel in channels]
             waiters = [channel.waiters for channel in channels]
             for channel in channels:
                 channel.waiters = []
         _commit(queue, batch)
         with queue.condition:
             for channel, work in zip(channels, batch, strict=True):
-                _finish(channel, work)
+                _finish(queue, channel, work)
         for work, waiting in zip(batch, waiters, strict=True):
             _answer(waiting, work.error)
 
@@ -174,6 +207,9 @@ def _next(queue: _Queue) -> list[Channel]:
             channel = queue.soon.popleft()[1]
             if channel.pending and not channel.failed:
                 channels[channel] = None
+        if queue.stopping:
+            channels |= queue.unsynced
+            queue.unsynced = {}
         if channels:
             queue.urgent = {}
             return list(channels)
@@ -182,11 +218,11 @@ def _next(queue: _Queue) -> list[Channel]:
         queue.condition.wait(queue.soon[0][0] - now if queue.soon else None)
 
 
-def _begin(channel: Channel) -> Work:
+def _begin(channel: Channel, *, stopping: bool) -> Work:
     data = b"".join(channel.pending)
     channel.pending, channel.pending_bytes = [], 0
     channel.busy = True
-    return Work(channel.sink, data, sync=bool(channel.waiters))
+    return Work(channel.sink, data, sync=stopping or bool(channel.waiters))
 
 
 def _commit(queue: _Queue, batch: Sequence[Work]) -> None:
@@ -199,10 +235,14 @@ def _commit(queue: _Queue, batch: Sequence[Work]) -> None:
             work.error.__cause__ = error
 
 
-def _finish(channel: Channel, work: Work) -> None:
+def _finish(queue: _Queue, channel: Channel, work: Work) -> None:
     channel.busy = False
     if work.error is None:
         channel.unsynced = not work.sync and (channel.unsynced or bool(work.data))
+        if channel.unsynced:
+            queue.unsynced[channel] = None
+        else:
+            queue.unsynced.pop(channel, None)
     else:
         channel.failed = True
         channel.unsynced = True

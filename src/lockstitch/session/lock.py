@@ -1,7 +1,9 @@
 """One writer per session: a lock that the kernel releases when its owner dies, whatever way it died."""
 
+import functools
 import os
 import sys
+import weakref
 from pathlib import Path
 from typing import Final
 
@@ -37,12 +39,29 @@ class SessionLock:
     def __init__(self, directory: Path, fd: int) -> None:
         self.directory = directory
         self._fd = fd
+        _held.add(self)
+        _watch_forks()
 
     def close(self) -> None:
         """Release the lock. A second call does nothing."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+_held: "weakref.WeakSet[SessionLock]" = weakref.WeakSet()
+
+
+@functools.cache
+def _watch_forks() -> None:
+    """A forked child shares its parent's locks, and would keep them after the death of their owner."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_let_go_of_all)
+
+
+def _let_go_of_all() -> None:
+    for lock in list(_held):
+        lock.close()
 
 
 def acquire(directory: Path, session_id: str) -> SessionLock:
