@@ -27,9 +27,6 @@ from .response import ResponseBuilder
 from .translator import Mint
 
 _REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
-_UNSET: Final = msgspec.UNSET
-_Odd = msgspec.Raw | msgspec.UnsetType
-"""A field that is rarely there; if it is, and is not null, the frame takes the slow path."""
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -37,40 +34,44 @@ class _Function(msgspec.Struct, gc=False):
     arguments: str | None = None
 
 
+# Fields of type None are rarely there. If one is, and is not null, the frame does not fit and takes the slow
+# way: the decoder tells, so that nothing has to be asked of the frames that fit.
+
+
 class _Entry(msgspec.Struct, gc=False):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
-    name: _Odd = _UNSET
-    arguments: _Odd = _UNSET
+    name: None = None
+    arguments: None = None
 
 
-class _Delta(msgspec.Struct):
+class _Delta(msgspec.Struct, gc=False):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     reasoning_text: str | None = None
     thinking: str | None = None
     tool_calls: list[_Entry | None] | None = None
-    function_call: _Odd = _UNSET
-    refusal: _Odd = _UNSET
+    function_call: None = None
+    refusal: None = None
 
 
-class _Choice(msgspec.Struct):
+class _Choice(msgspec.Struct, gc=False):
     index: int | None = None
     delta: _Delta | None = None
     finish_reason: str | None = None
-    message: _Odd = _UNSET
-    text: _Odd = _UNSET
-    usage: _Odd = _UNSET
+    message: None = None
+    text: None = None
+    usage: None = None
 
 
-class _ChatChunk(msgspec.Struct):
+class _ChatChunk(msgspec.Struct, gc=False):
     choices: list[_Choice | None]
     usage: dict[str, Any] | None = None
-    error: _Odd = _UNSET
-    base_resp: _Odd = _UNSET
-    x_groq: _Odd = _UNSET
+    error: None = None
+    base_resp: None = None
+    x_groq: None = None
 
 
 _decode_chunk = msgspec.json.Decoder(_ChatChunk).decode
@@ -102,11 +103,18 @@ class OpenAiChatStream:
     def frame(self, data: bytes, event: str) -> list[Chunk]:
         if self._builder.finished:
             return []
-        chunk = _typed_chunk(data) if self._typed and event != "error" else None
-        if chunk is None:
+        if not self._typed or event == "error" or _may_be_deep(data):
+            self._slow_frame(data, event)
+            return self._builder.take()
+        try:
+            chunk = _decode_chunk(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             self._slow_frame(data, event)
         else:
-            self._typed_frame(chunk)
+            if chunk.choices or chunk.usage is not None:
+                self._typed_frame(chunk)
+            else:  # perhaps an error that does not say so
+                self._slow_frame(data, event)
         return self._builder.take()
 
     def document(self, value: Any) -> list[Chunk]:
@@ -168,8 +176,12 @@ class OpenAiChatStream:
             if entry is None:
                 continue
             function = entry.function
-            slot = _slot(number, entry.index)
-            if function is None:
+            slot = _slot(number, entry.index) if number else entry.index
+            if function is not None and not function.name and not entry.id and slot is not None:
+                piece = function.arguments or ""
+                if not self._builder.call_arguments(slot, piece):
+                    self._entry(slot, None, None, piece, follows)
+            elif function is None:
                 self._entry(slot, entry.id, None, "", follows)
             else:
                 self._entry(slot, entry.id, function.name, function.arguments or "", follows)
@@ -319,38 +331,10 @@ class OpenAiChatStream:
             self._builder.note("bad_usage", f"a usage object without a usable count: {wire!r}")
 
 
-def _typed_chunk(data: bytes) -> _ChatChunk | None:
-    """The frame as typed structs; None if anything about it is unusual."""
-    if data.count(b"{") + data.count(b"[") > strict_json.MAX_DEPTH:
-        return None  # structs skip what they do not know, however deep
-    try:
-        chunk = _decode_chunk(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    if chunk.error is not _UNSET or chunk.base_resp is not _UNSET or chunk.x_groq is not _UNSET:
-        return None
-    for choice in chunk.choices:
-        if choice is not None and not _is_usual(choice):
-            return None
-    return chunk
-
-
-def _is_usual(choice: _Choice) -> bool:
-    delta = choice.delta
-    if choice.message is not _UNSET or choice.usage is not _UNSET or choice.text is not _UNSET:
-        return False
-    if delta is None:
-        return True
-    if delta.function_call is not _UNSET or delta.refusal is not _UNSET:
-        return _is_null(delta.function_call) and _is_null(delta.refusal)
-    for entry in delta.tool_calls or ():
-        if entry is not None and not (entry.name is _UNSET and entry.arguments is _UNSET):
-            return False
-    return True
-
-
-def _is_null(field: msgspec.Raw | msgspec.UnsetType) -> bool:
-    return field is _UNSET or bytes(field) == b"null"
+def _may_be_deep(data: bytes) -> bool:
+    """Whether a frame could be nested too deeply; structs skip what they do not know, however deep."""
+    most = strict_json.MAX_DEPTH
+    return len(data) > 2 * most and data.count(b"{") + data.count(b"[") > most
 
 
 def _slot(number: Hashable, index: Hashable | None) -> Hashable | None:
