@@ -73,6 +73,10 @@ NASTY_ARGUMENTS = [
     '"{}"',
     "{}{}",
     "\ufeff{}",
+    '{"a":1e400}',
+    '{"a":123456789012345678901234567890}',
+    '{"a":-0.0}',
+    '{"":{"":[[]]}}',
 ]
 
 texts = st.one_of(st.sampled_from(NASTY_TEXTS), st.text(max_size=8))

@@ -71,6 +71,8 @@ class Policy:
     results_alone: bool
     """A message with results holds nothing else (gemini)."""
     images_in_results: bool
+    images_in_answers: bool
+    """Images the model itself made may go back in its messages (gemini)."""
     alternate: bool
     """No two neighbouring messages of one role."""
     user_first: bool
@@ -79,8 +81,12 @@ class Policy:
     """A system message may stand behind the start of the conversation."""
     blank_beside_calls: bool
     """Blank text is tolerated in an assistant message that has calls."""
+    texts_before_calls: bool
+    """Text of a message with calls stands before them: results must follow calls at once (responses)."""
     signed_reasoning: bool
     """Reasoning goes back only with its signature (anthropic)."""
+    reasoning_leads: bool
+    """Something follows the reasoning in its message (anthropic, responses)."""
     sealed_reasoning: bool
     """Reasoning goes back only in its encrypted form (responses, unless the provider stores it)."""
     image_types: frozenset[str]
@@ -133,12 +139,15 @@ def policy(
         results_with_user=anthropic or gemini,
         results_alone=gemini,
         images_in_results=anthropic or protocol == "openai-responses",
+        images_in_answers=gemini,
         alternate=alternate,
         user_first=alternate,
         system_anywhere=not alternate,
         blank_beside_calls=protocol == "openai-chat" and not strict,
+        texts_before_calls=protocol == "openai-responses" or strict,
         signed_reasoning=anthropic,
-        sealed_reasoning=protocol == "openai-responses" and not stored,
+        reasoning_leads=protocol in ("anthropic-messages", "openai-responses"),
+        sealed_reasoning=protocol == "openai-responses" and not (stored or profile.repeats_reasoning),
         image_types=IMAGE_TYPES[protocol],
         name_max=128 if anthropic else 64,
     )

@@ -100,23 +100,25 @@ class _Shaping:
     # --- exchanges
 
     def exchange(self, node: Exchange) -> None:
-        where, first = node.sources[0]
+        where = node.sources[0][0]
+        writer = self._writer(node)
         self._note_structure(node, where)
         sent = self._sent_slots(node, where)
         content = self._assistant_content(node, sent)
-        if not any(isinstance(block, Text | ToolCall | Opaque) for block in content):
+        if all(isinstance(block, Reasoning) for block in content):
             self._note("empty_message_dropped", where, detail="an assistant message without text and calls")
             return
-        extra = self._extra(first.extra) if len(node.sources) == 1 else None
+        extra = self._extra(writer.extra) if len(node.sources) == 1 else None
         self.out.messages.append(
-            Message("assistant", tuple(content), provider=first.provider, model=first.model, extra=extra)
+            Message("assistant", tuple(content), provider=writer.provider, model=writer.model, extra=extra)
         )
         if sent:
             self._results([node.slots[position] for position in sorted(sent)], where)
 
     def flat_exchange(self, node: Exchange) -> None:
         """The exchange as text: nothing a provider could pair, and nothing lost."""
-        where, first = node.sources[0]
+        where = node.sources[0][0]
+        writer = self._writer(node)
         self._note_structure(node, where)
         said: list[Block] = []
         answered: list[Block] = []
@@ -132,7 +134,7 @@ class _Shaping:
             self._note("empty_message_dropped", where, detail="an assistant message without text and calls")
         else:
             self.out.messages.append(
-                Message("assistant", tuple(said), provider=first.provider, model=first.model)
+                Message("assistant", tuple(said), provider=writer.provider, model=writer.model)
             )
         if answered:
             self.out.messages.append(Message("user", tuple(answered)))
@@ -150,6 +152,11 @@ class _Shaping:
             answered.extend(
                 self._said(part, where) if isinstance(part, Text) else (self._image(part, where),)
             )
+
+    def _writer(self, node: Exchange) -> Message:
+        """The source whose provider and model the message keeps: the target's own, if it wrote any."""
+        own = (message for _, message in node.sources if self._policy.wrote(message))
+        return next(own, node.sources[0][1])
 
     def _note_structure(self, node: Exchange, where: str) -> None:
         if len(node.sources) > 1:
@@ -195,6 +202,8 @@ class _Shaping:
         where = node.sources[0][0]
         content = self._without_blanks(content, bool(sent), where)
         content = self._paired_server_calls(content, where)
+        if sent and self._policy.texts_before_calls:
+            content = _texts_first(content)
         return self._with_reasoning(content, bool(sent), where)
 
     def _assistant_block(
@@ -212,6 +221,8 @@ class _Shaping:
                     self._note("reasoning_dropped", where, detail=kept)
                     return ()
                 return (kept,)
+            case Image() if self._policy.images_in_answers:
+                return (self._image(block, where),)
             case Image():
                 self._note("image_omitted", where, detail="an image in an assistant message")
                 return (Text(text=NO_PLACE),)
@@ -223,7 +234,7 @@ class _Shaping:
                 assert_never(block)
 
     def _with_reasoning(self, content: list[Block], has_calls: bool, where: str) -> list[Block]:
-        if self._policy.signed_reasoning:
+        if self._policy.reasoning_leads:
             kept = without_trailing(content)
             if len(kept) < len(content):
                 self._note("reasoning_dropped", where, detail="nothing follows it in its message")
@@ -358,6 +369,15 @@ class _Shaping:
 
 
 _SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+
+
+def _texts_first(content: list[Block]) -> list[Block]:
+    """Calls and the reasoning between them behind everything else of their message."""
+    first = next(place for place, block in enumerate(content) if isinstance(block, ToolCall))
+    behind = [block for block in content[first:] if not isinstance(block, ToolCall | Reasoning)]
+    if not behind:
+        return content
+    return [*content[:first], *behind, *(block for block in content[first:] if block not in behind)]
 
 
 def _is_part(block: Block) -> bool:

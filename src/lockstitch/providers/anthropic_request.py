@@ -86,13 +86,15 @@ def split_system(system: str, messages: Sequence[Message]) -> tuple[list[dict[st
     for message in messages:
         if message.role != "system":
             break
-        blocks.extend(_block(block) for block in message.content)
+        blocks.extend(_block(block, keep_marks=False) for block in message.content)
         count += 1
     return blocks, messages[count:]
 
 
-def encode_messages(messages: Iterable[Message], profile: Profile) -> list[dict[str, Any]]:
-    """Wire messages in order, without cache marks.
+def encode_messages(
+    messages: Iterable[Message], profile: Profile, *, keep_marks: bool = False
+) -> list[dict[str, Any]]:
+    """Wire messages in order, without cache marks unless ``keep_marks`` says that those they came with stay.
 
     Messages of the role ``tool``, which only an unprojected request has, become user messages together with
     a user message behind them, as this protocol wants it.
@@ -100,7 +102,7 @@ def encode_messages(messages: Iterable[Message], profile: Profile) -> list[dict[
     wire: list[dict[str, Any]] = []
     after_results = False
     for message in messages:
-        encoded = encode_message(message, profile)
+        encoded = encode_message(message, profile, keep_marks=keep_marks)
         if after_results and message.role in ("tool", "user"):
             wire[-1] = {**wire[-1], "content": [*_list(wire[-1]), *_list(encoded)]}
         else:
@@ -109,15 +111,15 @@ def encode_messages(messages: Iterable[Message], profile: Profile) -> list[dict[
     return wire
 
 
-def encode_message(message: Message, profile: Profile) -> dict[str, Any]:
+def encode_message(message: Message, profile: Profile, *, keep_marks: bool = False) -> dict[str, Any]:
     """One message as one wire message; plain text alone as a string."""
     role = "user" if message.role == "tool" else message.role
     only = message.content[0] if len(message.content) == 1 else None
     content: object
-    if isinstance(only, Text) and not only.extra:
+    if isinstance(only, Text) and not _extra(only, keep_marks):
         content = only.text
     else:
-        content = [_block(block) for block in message.content]
+        content = [_block(block, keep_marks=keep_marks) for block in message.content]
     return {**(message.extra or {}), "role": role, "content": content}
 
 
@@ -136,8 +138,15 @@ def _list(wire: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
 
 
-def _block(block: Block) -> dict[str, Any]:
+def _extra(block: Block, keep_marks: bool) -> Mapping[str, Any]:
     extra = block.extra or {}
+    if keep_marks or "cache_control" not in extra:
+        return extra
+    return {key: value for key, value in extra.items() if key != "cache_control"}
+
+
+def _block(block: Block, *, keep_marks: bool) -> dict[str, Any]:
+    extra = _extra(block, keep_marks)
     match block:
         case Text():
             return {**extra, "type": "text", "text": block.text}
@@ -152,9 +161,9 @@ def _block(block: Block) -> dict[str, Any]:
             wire = {"type": "tool_use", "id": block.id, "name": block.name}
             return {**extra, **wire, "input": _input(block.arguments)}
         case ToolResult():
-            return {**extra, **_result(block)}
+            return {**extra, **_result(block, keep_marks)}
         case Opaque() if block.protocol == DIALECT and isinstance(block.value, Mapping):
-            return dict(block.value)
+            return {key: value for key, value in block.value.items() if keep_marks or key != "cache_control"}
         case Opaque():
             return dict(msgspec.to_builtins(block))
         case _:
@@ -169,13 +178,13 @@ def _input(text: str) -> object:
         return text
 
 
-def _result(result: ToolResult) -> dict[str, Any]:
+def _result(result: ToolResult, keep_marks: bool) -> dict[str, Any]:
     wire: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call_id}
     only = result.content[0] if len(result.content) == 1 else None
-    if isinstance(only, Text) and not only.extra:
+    if isinstance(only, Text) and not _extra(only, keep_marks):
         wire["content"] = only.text
     elif result.content:
-        wire["content"] = [_block(part) for part in result.content]
+        wire["content"] = [_block(part, keep_marks=keep_marks) for part in result.content]
     if result.is_error:
         wire["is_error"] = True
     return wire

@@ -25,6 +25,8 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     reasoning_field: str = "reasoning_content"
     reasoning_placeholder: str | None = None
     """Sent as reasoning where the provider demands some and none is stored."""
+    repeats_reasoning: bool = False
+    """Reasoning goes back as plain text, before each call of its response (DeepSeek's responses endpoint)."""
     id_pattern: str = "[A-Za-z0-9_.:|-]"
     """Character class allowed in a call id."""
     id_max: int = 64

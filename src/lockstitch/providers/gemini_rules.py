@@ -1,0 +1,295 @@
+"""The rules of ``gemini`` requests.
+
+Written from the provider's documents and error wordings, over the plain wire form, and sharing no code with
+the projection or the encoder. Each rule quotes the wording it prevents. A fold: ``extend`` takes further
+contents behind those that were checked.
+
+Sources: https://ai.google.dev/api/generate-content, https://ai.google.dev/gemini-api/docs/function-calling,
+https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-30); wordings from public reports.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ..schema.notes import Violation
+from ..schema.profiles import Profile
+from .rule_texts import is_base64, text_rules, value_problem, value_rules
+
+RULES: Final[Mapping[str, str]] = {
+    "contents_empty": "GenerateContentRequest.contents: contents is not specified",
+    "content_shape": "Invalid value at 'contents[0]'",
+    "role_unknown": "Please use a valid role: user, model",
+    "role_order": "Please ensure that multiturn requests alternate between user and model",
+    "first_not_user": "Please ensure that function call turn comes immediately after a user turn",
+    "parts_empty": "GenerateContentRequest.contents[0].parts: contents.parts must not be empty",
+    "part_unknown": "contents.parts: required oneof field 'data' must have one initialized field",
+    "text_blank": "Unable to submit request because it has an empty text parameter",
+    "call_misplaced": "Please ensure that function call turn has the role model",
+    "call_unanswered": (
+        "Please ensure that the number of function response parts is equal to the number of function call "
+        "parts of the function call turn"
+    ),
+    "response_without_call": (
+        "Please ensure that function response turn comes immediately after a function call turn"
+    ),
+    "response_mixed": "Please ensure that a function response turn holds only function responses",
+    "response_mismatch": "The name of the function response does not match that of the function call",
+    "call_name_invalid": (
+        "Invalid function name. Must start with a letter or an underscore, with a maximum length of 64"
+    ),
+    "call_id_duplicate": "Duplicate function call id",
+    "call_id_invalid": "Invalid value at 'contents[1].parts[0].function_call.id' (TYPE_STRING)",
+    "call_args_invalid": "Invalid value at 'contents[1].parts[0].function_call.args'",
+    "response_shape": "Invalid value at 'contents[2].parts[0].function_response.response'",
+    "signature_missing": "Function call is missing a thought_signature in functionCall parts",
+    "image_unsupported": "Image input modality is not enabled for this model",
+    "image_invalid": "Unsupported MIME type: image/gif",
+    "image_too_large": "Request payload size exceeds the limit: 20971520 bytes",
+    "images_too_many": "Please use fewer than 3600 images",
+    "model_last": "Please ensure that multiturn requests end with a user role or a function response",
+    "nul_character": "Invalid \\u0000 in string",
+    "surrogate": "Invalid JSON payload received. Invalid UTF-16 surrogate",
+    "tool_name_invalid": "Invalid function name in function_declarations[0].name",
+    "tool_name_duplicate": "Duplicate function declaration found",
+    "tool_schema_invalid": "function_declarations[0].parameters: schema must be of type OBJECT",
+}
+"""Each rule's name and the provider's wording that it prevents."""
+
+_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
+_IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+_SIGNED_GENERATION: Final = re.compile(r"gemini-([3-9]|\d{2,})")
+_OTHER_PARTS: Final = frozenset({"fileData", "executableCode", "codeExecutionResult"})
+_SPELLINGS: Final[Mapping[str, str]] = {
+    "function_call": "functionCall",
+    "function_response": "functionResponse",
+    "inline_data": "inlineData",
+    "file_data": "fileData",
+    "executable_code": "executableCode",
+    "code_execution_result": "codeExecutionResult",
+    "thought_signature": "thoughtSignature",
+}
+"""The API takes field names in both spellings."""
+
+
+def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
+    """Every rule the request breaks, in order of place. An empty list: it may be sent.
+
+    ``body["model"]``, where a caller puts it, says which generation's rules apply.
+    """
+    contents = body.get("contents")
+    if not isinstance(contents, list | tuple):
+        return [Violation("contents_empty", "contents", "contents is missing or not an array")]
+    rules = GeminiRules(profile, body)
+    rules.extend(contents)
+    return [*rules.found, *rules.at_end(), *_tools(body.get("tools"))]
+
+
+class GeminiRules:
+    """A resumable check of one request's contents: ``extend`` while there are more, ``at_end`` to close.
+
+    ``found`` holds what is wrong whatever follows; ``at_end()`` what is wrong if nothing follows. It may be
+    called at any time and changes nothing.
+    """
+
+    def __init__(self, profile: Profile, body: Mapping[str, Any]) -> None:
+        self.found: list[Violation] = []
+        self._profile = profile
+        self._signed = _SIGNED_GENERATION.search(str(body.get("model", ""))) is not None
+        self._count = 0
+        self._images = 0
+        self._ids: set[str] = set()
+        self._last_role = ""
+        self._calls: list[Mapping[str, Any]] = []
+        """Of the content before, which this one must answer."""
+        self._unsigned: list[str] = []
+        """Places of calls without a signature since the last prompt."""
+
+    def extend(self, contents: Iterable[object]) -> None:
+        for content in contents:
+            where = f"contents[{self._count}]"
+            self._count += 1
+            if not isinstance(content, Mapping):
+                self._add("content_shape", where, f"a {type(content).__name__}, not an object")
+                continue
+            self._content(content, where)
+
+    def at_end(self) -> list[Violation]:
+        if self._count == 0:
+            return [Violation("contents_empty", "contents", "there is no content")]
+        where = f"contents[{self._count - 1}]"
+        last: list[Violation] = []
+        if self._calls:
+            last.append(_unanswered(self._calls, where))
+        elif self._last_role == "model" and not self._profile.prefill:
+            last.append(Violation("model_last", where, f"{self._profile.name} takes no prefill"))
+        if self._signed:
+            for place in self._unsigned:
+                last.append(
+                    Violation("signature_missing", place, "the first call of a step has no signature")
+                )
+        return last
+
+    def _content(self, content: Mapping[str, Any], where: str) -> None:
+        role = content.get("role", "user")
+        if role not in ("user", "model"):
+            self._add("role_unknown", where, f"role is {role!r}")
+            return
+        if not self._last_role and role == "model":
+            self._add("first_not_user", where, "the conversation starts with the model")
+        if role == self._last_role == "model":
+            self._add("role_order", where, "two contents of the model in a row")
+        parts = self._parts(content.get("parts"), where)
+        calls = [part["functionCall"] for part in parts if "functionCall" in part]
+        responses = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        self._responses(responses, parts, role, where)
+        if role == "user" and not responses:
+            self._unsigned = []
+        if calls and role == "user":
+            self._add("call_misplaced", where, "a function call of the user")
+        elif calls:
+            first = next(part for part in parts if "functionCall" in part)
+            if not first.get("thoughtSignature"):
+                self._unsigned.append(where)
+        self._calls = [call for call in calls if isinstance(call, Mapping)]
+        self._last_role = role
+
+    def _parts(self, parts: object, where: str) -> list[Mapping[str, Any]]:
+        """The parts with one spelling of their fields; each is checked by itself."""
+        if not isinstance(parts, list | tuple) or not parts:
+            self._add("parts_empty", where, "no parts")
+            return []
+        known: list[Mapping[str, Any]] = []
+        for position, part in enumerate(parts):
+            place = f"{where}.parts[{position}]"
+            if not isinstance(part, Mapping):
+                self._add("part_unknown", place, f"a {type(part).__name__}")
+                continue
+            spelled = {_SPELLINGS.get(key, key): value for key, value in part.items()}
+            self._part(spelled, place)
+            known.append(spelled)
+        return known
+
+    def _part(self, part: Mapping[str, Any], where: str) -> None:
+        if "functionCall" in part:
+            self._call(part["functionCall"], where)
+        elif "functionResponse" in part:
+            self._response(part["functionResponse"], where)
+        elif "inlineData" in part:
+            self._inline(part["inlineData"], where)
+        elif isinstance(part.get("text"), str):
+            if not part["text"].strip() and not part.get("thought") and not part.get("thoughtSignature"):
+                self._add("text_blank", where, "blank text")
+            self._any(part, where)
+        elif _OTHER_PARTS & part.keys():
+            self._any(part, where)
+        else:
+            self._add(
+                "part_unknown", where, f"no data in a part with {', '.join(map(repr, part)) or 'nothing'}"
+            )
+
+    def _call(self, call: object, where: str) -> None:
+        if not isinstance(call, Mapping):
+            self._add("part_unknown", where, "functionCall is not an object")
+            return
+        name, args, call_id = call.get("name"), call.get("args", {}), call.get("id")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            self._add("call_name_invalid", where, f"name is {name!r}")
+        problem = value_problem(args)
+        if not isinstance(args, Mapping):
+            self._add("call_args_invalid", where, f"args is {type(args).__name__}")
+        elif problem:
+            self._add("call_args_invalid", where, problem)
+        if call_id is None:
+            return
+        if not isinstance(call_id, str) or not call_id or list(text_rules(call_id)):
+            self._add("call_id_invalid", where, f"id is {call_id!r}")
+        elif call_id in self._ids:
+            self._add("call_id_duplicate", where, f"{call_id!r} was used before")
+        self._ids.add(str(call_id))
+
+    def _response(self, response: object, where: str) -> None:
+        if not isinstance(response, Mapping) or not isinstance(response.get("response"), Mapping):
+            self._add("response_shape", where, "response is not an object")
+        else:
+            self._any(response, where)
+
+    def _responses(self, responses: list[Any], parts: list[Mapping[str, Any]], role: str, where: str) -> None:
+        calls, self._calls = self._calls, []
+        if responses and (not calls or role != "user"):
+            self._add("response_without_call", where, f"{len(responses)} responses to no call")
+            return
+        if len(responses) != len(calls):
+            self.found.append(_unanswered(calls[len(responses) :] or calls, where))
+            return
+        if responses and len(parts) > len(responses):
+            self._add("response_mixed", where, "something else beside the function responses")
+        for call, response in zip(calls, responses, strict=True):
+            if not isinstance(response, Mapping):
+                continue
+            ids = (call.get("id"), response.get("id"))
+            if call.get("name") != response.get("name") or (None not in ids and ids[0] != ids[1]):
+                self._add(
+                    "response_mismatch", where, f"{response.get('name')!r} answers {call.get('name')!r}"
+                )
+
+    def _inline(self, data: object, where: str) -> None:
+        if not isinstance(data, Mapping):
+            self._add("part_unknown", where, "inlineData is not an object")
+            return
+        kind = data.get("mimeType", data.get("mime_type"))
+        if not isinstance(kind, str) or not kind.startswith("image/"):
+            return  # Audio, video and documents: any type that the model knows.
+        if not self._profile.vision:
+            self._add("image_unsupported", where, f"{self._profile.name} takes no images")
+            return
+        self._images += 1
+        if self._profile.images_max is not None and self._images > self._profile.images_max:
+            self._add("images_too_many", where, f"more than {self._profile.images_max} images")
+        content, limit = data.get("data"), self._profile.image_max_base64
+        if kind not in _IMAGE_TYPES or not isinstance(content, str) or not is_base64(content):
+            self._add("image_invalid", where, f"{kind!r} with data that is no supported image")
+        elif limit is not None and len(content) > limit:
+            self._add("image_too_large", where, f"{len(content)} characters of base64, at most {limit}")
+
+    def _any(self, value: Mapping[str, Any], where: str) -> None:
+        for rule, detail in value_rules(value):
+            self._add(rule, where, detail)
+
+    def _add(self, rule: str, where: str, detail: str) -> None:
+        self.found.append(Violation(rule, where, detail))
+
+
+def _unanswered(calls: list[Mapping[str, Any]], where: str) -> Violation:
+    names = ", ".join(repr(call.get("name")) for call in calls)
+    return Violation("call_unanswered", where, f"the number of responses differs: {names}")
+
+
+def _tools(tools: object) -> list[Violation]:
+    found: list[Violation] = []
+    names: set[str] = set()
+    for position, tool in enumerate(tools if isinstance(tools, list | tuple) else ()):
+        if not isinstance(tool, Mapping):
+            continue
+        declarations = tool.get("functionDeclarations", tool.get("function_declarations", ()))
+        for number, declaration in enumerate(declarations if isinstance(declarations, list | tuple) else ()):
+            where = f"tools[{position}].functionDeclarations[{number}]"
+            found.extend(_declaration(declaration, names, where))
+    return found
+
+
+def _declaration(declaration: object, names: set[str], where: str) -> Iterable[Violation]:
+    if not isinstance(declaration, Mapping):
+        yield Violation("tool_schema_invalid", where, "not an object")
+        return
+    name = declaration.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        yield Violation("tool_name_invalid", where, f"name is {name!r}")
+    elif name in names:
+        yield Violation("tool_name_duplicate", where, f"{name!r} is declared twice")
+    names.add(str(name))
+    schema = declaration.get("parametersJsonSchema", declaration.get("parameters"))
+    if schema is not None and (
+        not isinstance(schema, Mapping) or str(schema.get("type", "")).lower() != "object"
+    ):
+        yield Violation("tool_schema_invalid", where, f"parameters of {name!r} is no object schema")
