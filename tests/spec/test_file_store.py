@@ -279,7 +279,7 @@ async def test_a_forked_child_cannot_write_the_parents_session(tmp_path: Path) -
 
 
 FORKING = HOLDER.replace(
-    'print("open", flush=True)', 'print("open", flush=True) if os.fork() else time.sleep(20)'
+    'print("open", flush=True)', 'os.fork() or print("open", flush=True); time.sleep(20)'
 ).replace("import asyncio", "import asyncio, os, time")
 
 
