@@ -55,6 +55,8 @@ class ResponseBuilder:
         self._mint = mint
         self._minted = 0
         self._writer = BlockWriter()
+        self.take = self._writer.take
+        """The chunks since the last ``take``."""
         self._sorter = TextSorter(profile.markup_calls)
         self._calls = CallSlots(tools)
         self._call_last = False
@@ -84,10 +86,6 @@ class ResponseBuilder:
     @property
     def notes(self) -> list[Note]:
         return self.notebook.notes()
-
-    def take(self) -> list[Chunk]:
-        """The chunks since the last ``take``."""
-        return self._writer.take()
 
     # ---- text and reasoning ------------------------------------------------------------------
 
@@ -183,10 +181,7 @@ class ResponseBuilder:
         if piece:
             self._call_last = True
             call.parts.append(piece)
-            if call.shown_name and call.shown_id:
-                self._writer.arguments(call, piece)
-            else:
-                self._writer.settled(call)
+            self._writer.arguments(call, piece)
         return True
 
     def complete_arguments(self, slot: Hashable, whole: str) -> None:

@@ -112,9 +112,12 @@ class BlockWriter:
         self._add(call, "tool_call")
 
     def arguments(self, call: Call, piece: str) -> None:
-        """One piece of arguments that was just added to a call all of whose identity is given out."""
-        call.shown_parts += 1
-        self._out.append(ToolCallDelta(call.index, piece))
+        """Gives out one piece of arguments that was just added to a call, if its identity is given out."""
+        if call.shown_name and call.shown_id:
+            call.shown_parts += 1
+            self._out.append(ToolCallDelta(call.index, piece))
+        else:
+            self.settled(call)
 
     def settled(self, call: Call, *, ended: bool = False) -> None:
         """Gives out what is settled of a call. Its name is settled once arguments started or it ended."""
