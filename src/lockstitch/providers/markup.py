@@ -66,6 +66,8 @@ class MarkupFilter:
         self.sections: list[Section] = []
         self._markers = [marker for marker in _MARKERS if marker[0] in families]
         self._code = MarkdownCode() if code else None
+        self._unread: list[str] = []
+        """Text given out that ``_code`` has not seen: it is looked at only if a marker may come."""
         self._held = ""
         """Outside a section: white space and the beginning of a marker. Inside: the end of what came."""
         self._section: Section | None = None
@@ -75,6 +77,11 @@ class MarkupFilter:
 
     def feed(self, text: str) -> str:
         """The visible text that ``text`` completes."""
+        if "<" not in text and not self._held and self._section is None and text and not text[-1].isspace():
+            if self._code is not None:
+                self._unread.append(text)
+            self._behind = False
+            return text
         visible: list[str] = []
         rest = self._held + text
         self._held = ""
@@ -114,9 +121,11 @@ class MarkupFilter:
         """Where the first marker is, which, and its length; without one, where an unfinished one may
         begin.
         """
-        code = self._code.copy() if self._code is not None else None
-        done = 0
         position = rest.find("<")
+        if position < 0:
+            return len(rest), None, 0
+        code = self._code_so_far()
+        done = 0
         while position >= 0:
             if code is not None:
                 code.feed(rest[done:position])
@@ -160,8 +169,16 @@ class MarkupFilter:
             return
         self._behind = False
         if self._code is not None:
-            self._code.feed(text)
+            self._unread.append(text)
         visible.append(text)
+
+    def _code_so_far(self) -> MarkdownCode | None:
+        """A copy of the state behind all text given out, to look ahead with."""
+        if self._code is None:
+            return None
+        self._code.feed("".join(self._unread))
+        self._unread.clear()
+        return self._code.copy()
 
 
 def pattern(marker: str) -> str:

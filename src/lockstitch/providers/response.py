@@ -18,7 +18,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from ..schema.blocks import Image, Opaque, Replay
-from ..schema.chunks import BlockEnd, Chunk, Finish, UsageChunk
+from ..schema.chunks import BlockEnd, Finish, UsageChunk
 from ..schema.failures import Failure, failure
 from ..schema.notes import Note
 from ..schema.profiles import Profile
@@ -58,6 +58,7 @@ class ResponseBuilder:
         self.take = self._writer.take
         """The chunks since the last ``take``."""
         self._sorter = TextSorter(profile.markup_calls)
+        self._think = self._sorter.think
         self._calls = CallSlots(tools)
         self._call_last = False
         """The last thing that came was a call."""
@@ -97,8 +98,8 @@ class ResponseBuilder:
             self._call_last = False
         if part is not None:
             self._raw.setdefault(("text", part), []).append(piece)
-        if self._sorter.passing:
-            self._writer.text(piece, part)
+        if self._think.passing:
+            self._writer.text(self._sorter.passed(piece), part)
         else:
             self._give(self._sorter.text(piece), part)
 

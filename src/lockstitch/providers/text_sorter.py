@@ -16,36 +16,36 @@ class TextSorter:
 
     def __init__(self, families: tuple[str, ...]) -> None:
         """``families``: of markup that becomes calls (``markup``)."""
-        self._think = ThinkTags()
+        self.think = ThinkTags()
+        """While it is ``passing``, ``passed`` is a cheaper ``text``."""
         self._in_text = markup.MarkupFilter(families) if families else None
         self._in_reasoning = markup.MarkupFilter(families, code=False) if families else None
 
     @property
-    def passing(self) -> bool:
-        """Text goes through unchanged: ``text`` need not be called."""
-        return self._think.passing and self._in_text is None
-
-    @property
     def holding(self) -> bool:
         """Something was said that has not been given out."""
-        return self._think.holding
+        return self.think.holding
 
     def text(self, piece: str) -> list[Part]:
         """The parts that a piece of the answer's text completes."""
-        return self._filtered(self._think.feed(piece))
+        return self._filtered(self.think.feed(piece))
+
+    def passed(self, piece: str) -> str:
+        """The visible text that a piece completes behind the think tags."""
+        return piece if self._in_text is None else self._in_text.feed(piece)
 
     def reasoning(self, piece: str) -> str:
         """The reasoning that a piece from a field of its own completes."""
-        self._think.reasoning_came()
+        self.think.reasoning_came()
         return piece if self._in_reasoning is None else self._in_reasoning.feed(piece)
 
     def pause(self) -> list[Part]:
         """Gives out held white space, because a call comes next."""
-        return self._filtered(self._think.pause())
+        return self._filtered(self.think.pause())
 
     def end(self) -> list[Part]:
         """What was held back."""
-        parts = self._filtered(self._think.end())
+        parts = self._filtered(self.think.end())
         if self._in_text is not None:
             parts.append(("text", self._in_text.end()))
         if self._in_reasoning is not None:
