@@ -327,6 +327,11 @@ R_REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "Missing required parameter: One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation' must be provided.",
     ),
     "no model": ({"input": "hi"}, "no_model", "you must provide a model parameter"),
+    "another protocol's cache mark": (
+        responses({"role": "user", "content": [{"type": "input_text", "text": "x", **MARK}]}),
+        "unknown_parameter",
+        "Unknown parameter: 'input[0].content[0].cache_control'.",
+    ),
     "content that is null": (
         responses({"role": "user", "content": None}),
         "content",

@@ -37,7 +37,7 @@ OPAQUE_TYPES: Final[Mapping[tuple[Protocol, Role], frozenset[str]]] = {
             "mcp_tool_result",
         }
     ),
-    ("openai-responses", "user"): frozenset({"input_file", "input_audio"}),
+    ("openai-responses", "user"): frozenset({"input_file"}),
     ("openai-responses", "assistant"): frozenset(
         {
             "refusal",

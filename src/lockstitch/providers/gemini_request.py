@@ -129,7 +129,8 @@ def needs_signatures(model: str) -> bool:
 
 
 def _part(block: Block, names: Mapping[str, str]) -> dict[str, Any]:
-    extra = block.extra or {}
+    # a cache mark is another protocol's, and no field is ignored here: "Unknown name: Cannot find field"
+    extra = {key: value for key, value in (block.extra or {}).items() if key != "cache_control"}
     match block:
         case Text():
             return {**extra, "text": block.text, **_signature(block)}

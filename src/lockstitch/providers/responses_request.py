@@ -104,7 +104,7 @@ def encode_message(message: Message, profile: Profile) -> list[dict[str, Any]]:
 
 def _item(block: Block) -> dict[str, Any] | None:
     """The block as an item; None if it is a part of a message."""
-    extra = block.extra or {}
+    extra = _own(block)
     match block:
         case Reasoning():
             return {**extra, **_reasoning(block)}
@@ -122,6 +122,11 @@ def _item(block: Block) -> dict[str, Any] | None:
             assert_never(block)
 
 
+def _own(block: Block) -> Mapping[str, Any]:
+    """Fields to give back, but for another protocol's cache mark: "Unknown parameter" is a refusal here."""
+    return {key: value for key, value in (block.extra or {}).items() if key != "cache_control"}
+
+
 def _message(message: Message, parts: list[dict[str, Any]]) -> dict[str, Any]:
     role = "user" if message.role == "tool" else message.role
     content: object = parts
@@ -131,7 +136,7 @@ def _message(message: Message, parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _part(block: Block, said: str) -> dict[str, Any]:
-    extra = block.extra or {}
+    extra = _own(block)
     match block:
         case Text():
             return {**extra, "type": said, "text": block.text}

@@ -57,7 +57,7 @@ RULES: Final[Mapping[str, str]] = {
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _DATA_HEADS: Final = frozenset(f"data:image/{kind};base64" for kind in ("png", "jpeg", "jpg", "gif", "webp"))
 _PARTS: Final[Mapping[str, frozenset[str]]] = {
-    "user": frozenset({"input_text", "input_image", "input_file", "input_audio"}),
+    "user": frozenset({"input_text", "input_image", "input_file"}),
     "system": frozenset({"input_text"}),
     "developer": frozenset({"input_text"}),
     "assistant": frozenset({"output_text", "refusal"}),

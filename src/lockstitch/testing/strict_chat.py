@@ -23,6 +23,10 @@ PARTS: Final = {
 }
 
 
+NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""An escaped NUL in JSON text, not an escaped backslash before ``u0000``."""
+
+
 def check(body: Mapping[str, Any], path: str) -> RefusedError | None:
     """The first reason why the request would be refused; None if it would not."""
     try:
@@ -212,7 +216,7 @@ def _blank(content: Any) -> bool:
 
 def _unicode(body: Mapping[str, Any]) -> None:
     text = json.dumps(body, ensure_ascii=False)
-    if "\\u0000" in text:
+    if NUL.search(text):
         raise _bad("nul", "unsupported Unicode escape sequence: \\u0000 cannot be converted to text.", None)
     try:
         text.encode()

@@ -26,6 +26,23 @@ CALLS: Final = ("function_call", "function_call_output", "reasoning")
 """Items that may stand between a call and its output."""
 
 
+KEYS: Final[Mapping[str, frozenset[str]]] = {
+    "message": frozenset({"type", "role", "content", "id", "status", "phase"}),
+    "function_call": frozenset(
+        {"type", "call_id", "name", "arguments", "id", "status", "caller", "namespace"}
+    ),
+    "function_call_output": frozenset({"type", "call_id", "output", "id", "status", "caller"}),
+    "reasoning": frozenset({"type", "id", "summary", "content", "encrypted_content", "status"}),
+    "input_text": frozenset({"type", "text", "prompt_cache_breakpoint"}),
+    "input_image": frozenset({"type", "image_url", "file_id", "detail", "prompt_cache_breakpoint"}),
+    "output_text": frozenset({"type", "text", "annotations", "logprobs"}),
+    "refusal": frozenset({"type", "refusal"}),
+}
+"""What an item or part may have; of those not named here anything."""
+NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""An escaped NUL in JSON text, not an escaped backslash before ``u0000``."""
+
+
 def check(body: Mapping[str, Any], path: str) -> RefusedError | None:
     """The first reason why the request would be refused; None if it would not."""
     try:
@@ -65,6 +82,7 @@ def _items(items: list[Any]) -> None:
         kind = item.get("type", "message") if isinstance(item, Mapping) else None
         if state.owed and kind not in CALLS:
             raise _unanswered(state)
+        _known(item, kind, f"input[{i}]")
         _item_id(item, kind, i, state)
         match kind:
             case "message":
@@ -86,6 +104,16 @@ def _items(items: list[Any]) -> None:
         raise _unanswered(state)
     if not prompts:
         raise _bad("no_prompt", "No user query found in messages.", "input")
+
+
+def _known(value: Any, kind: str | None, where: str) -> None:
+    allowed = KEYS.get(kind or "")
+    if allowed is None:
+        return
+    for key in value:
+        if key not in allowed:
+            at = f"{where}.{key}"
+            raise _bad("unknown_parameter", f"Unknown parameter: '{at}'.", at, "unknown_parameter")
 
 
 def _unanswered(state: _Open) -> RefusedError:
@@ -140,6 +168,7 @@ def _part(part: Any, role: str, where: str) -> None:
         allowed = " and ".join(f"'{name}'" for name in PARTS[role])
         text = f"Invalid value: '{kind}'. Supported values are: {allowed}."
         raise _bad("part", text, where, "invalid_value")
+    _known(part, kind, where)
     key = "refusal" if kind == "refusal" else "text"
     if kind in {"input_text", "output_text", "refusal"} and not str(part.get(key) or "").strip():
         raise _bad("text_empty", "messages: text content blocks must be non-empty", f"{where}.{key}")
@@ -271,7 +300,7 @@ def _tools(body: Mapping[str, Any]) -> None:
 
 def _unicode(body: Mapping[str, Any]) -> None:
     text = json.dumps(body, ensure_ascii=False)
-    if "\\u0000" in text:
+    if NUL.search(text):
         raise _bad("nul", "unsupported Unicode escape sequence: \\u0000 cannot be converted to text.", None)
     try:
         text.encode()
