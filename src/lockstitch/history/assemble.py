@@ -104,6 +104,12 @@ class Assembler:
                     continue
             self.add(chunk)
 
+    @property
+    def argument_chars(self) -> int:
+        """Characters of call arguments in the deltas so far."""
+        calls = (partial for partial in self._partials.values() if partial.kind == "tool_call")
+        return sum(len(piece) for call in calls for piece in call.parts)
+
     def blocks(self) -> tuple[Block, ...]:
         """The blocks so far. A call that never got a name is none; under ``length`` the last call is
         truncated.

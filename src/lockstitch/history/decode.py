@@ -125,6 +125,11 @@ class Decoder:
         return (*self._notebook.notes(), *self._translator.notes)
 
     @property
+    def argument_chars(self) -> int:
+        """Characters of call arguments so far, those of calls that do not count in the end included."""
+        return self._assembler.argument_chars
+
+    @property
     def result(self) -> Decoded:
         """The answer. Raises CallerError before the Finish."""
         finish = self._assembler.finish
