@@ -202,6 +202,18 @@ SLOTS: dict[str, Row] = {
         [("a", "ls", '{"p":1}'), ("b", "read", '{"q":2}')],
         {},
     ),
+    "in a shared slot what only has arguments belongs to the call named last": (
+        [
+            call(0, "a", "ls", '{"p":'),
+            call(0, "b", "read", '{"q":'),
+            call(0, "a", ..., "1"),
+            call(0, ..., ..., "}"),
+            call(0, "b", ..., ""),
+            call(0, ..., ..., "2}"),
+        ],
+        [("a", "ls", '{"p":1}'), ("b", "read", '{"q":2}')],
+        {},
+    ),
     "without ids a name behind whole arguments begins another call": (
         [call(0, ..., "ls", '{"p":'), call(0, ..., ..., "1}"), call(0, ..., "ls", ' {"p":2}')],
         [("call_1", "ls", '{"p":1}'), ("call_2", "ls", ' {"p":2}')],

@@ -78,7 +78,10 @@ class CallSlots:
         self.conflicts = 0
         """Deltas whose id or name differed from an established one."""
         self._tools = tuple(name for name in tools if name)
-        self._slots: dict[Hashable, list[Call]] = {}
+        self._last: dict[Hashable, Call] = {}
+        """The call that each slot holds now: the one named last."""
+        self._by_slot: dict[tuple[Hashable, str], Call] = {}
+        """Calls by slot and id: several may share a slot."""
         self._by_id: dict[str, Call] = {}
         self._open: Call | None = None
 
@@ -92,10 +95,10 @@ class CallSlots:
         if call is None:
             call = Call(index=next_index, slot=delta.slot)
             self.calls.append(call)
-        if delta.slot is not None:
-            self._bind(call, delta.slot)
         self._open = call
         self._identify(call, delta)
+        if delta.slot is not None:
+            self._bind(call, delta.slot)
         if delta.id is not None:
             self.ids.add(delta.id)
         return call, opened
@@ -104,31 +107,25 @@ class CallSlots:
         """The slot's last call, if a delta without a name and with this id plainly continues it. The hot
         path.
         """
-        sharing = self._slots.get(slot)
-        if not sharing:
-            return None
-        call = sharing[-1]
-        if id is not None and id != call.id:
+        call = self._last.get(slot)
+        if call is None or (id is not None and id != call.id):
             return None
         self._open = call
         return call
 
     def last_in(self, slot: Hashable) -> Call | None:
         """The call that a slot holds now."""
-        sharing = self._slots.get(slot)
-        return sharing[-1] if sharing else None
+        return self._last.get(slot)
 
     def _find(self, delta: CallDelta) -> Call | None:
         if delta.slot is None:
             return self._find_unnumbered(delta)
-        sharing = self._slots.get(delta.slot)
-        if sharing is None:
+        last = self._last.get(delta.slot)
+        if last is None:
             return self._find_in_fresh_slot(delta)
-        if delta.id is not None:
-            for call in sharing:
-                if call.id == delta.id:
-                    return call
-        return None if self._opens(sharing[-1], delta) else sharing[-1]
+        if delta.id is not None and (known := self._by_slot.get((delta.slot, delta.id))) is not None:
+            return known
+        return None if self._opens(last, delta) else last
 
     def _find_unnumbered(self, delta: CallDelta) -> Call | None:
         if delta.id is not None and delta.id in self._by_id:
@@ -166,11 +163,11 @@ class CallSlots:
         return (call.name is not None and call.name != delta.name) or call.complete
 
     def _bind(self, call: Call, slot: Hashable) -> None:
-        sharing = self._slots.setdefault(slot, [])
-        if not any(other is call for other in sharing):
-            sharing.append(call)
+        self._last[slot] = call
         if call.slot is None:
             call.slot = slot
+        if call.id is not None:
+            self._by_slot.setdefault((slot, call.id), call)
 
     def _identify(self, call: Call, delta: CallDelta) -> None:
         new_id = delta.id is not None and delta.id != call.id and call.id is not None
