@@ -155,6 +155,24 @@ MARKUP: dict[str, MarkupRow] = {
     ),
     "dsml, the older tokens": ("deepseek", [V31], "", [LS]),
     "dsml, the oldest tokens with a fence": ("deepseek", [V3], "", [LS]),
+    "dsml, the oldest tokens without a fence": (
+        "deepseek",
+        ["<｜tool▁call▁begin｜>function<｜tool▁sep｜>ls\n" + '{"p":1}<｜tool▁call▁end｜>'],
+        "",
+        [LS],
+    ),
+    "dsml without quotes, with doubled bars": (
+        "deepseek",
+        [DSML.replace('"', "").replace("｜", "||").replace("function_calls", "tool_calls")],
+        "",
+        [("call_1", "ls", '{"p":1,"q":"1"}')],
+    ),
+    "dsml without parameters": (
+        "deepseek",
+        ['<｜DSML｜invoke name="ls">\n</｜DSML｜invoke>'],
+        "",
+        [("call_1", "ls", "")],
+    ),
     "kimi tokens keep their id": ("moonshot", [KIMI], "", [("functions.ls:0", "ls", '{"p":1}')]),
     "kimi tokens without a section": (
         "moonshot",

@@ -1,8 +1,10 @@
 """Reading the calls in marked-up sections (see ``markup``).
 
 Values keep the text the model wrote: where a format does not say whether a value is JSON, it is a string.
-Sources: the chat templates published with the models (Qwen3, Qwen3-Coder, GLM-4.5, DeepSeek-V3, V3.1 and
-V3.2, Kimi-K2, MiniMax-M2; read 2026-11-30).
+Sources, read 2026-11-30: https://huggingface.co/deepseek-ai/DeepSeek-V3.2 (encoding/encoding_dsv32.py),
+https://huggingface.co/moonshotai/Kimi-K2-Instruct-0905 (docs/tool_call_guidance.md),
+https://huggingface.co/MiniMaxAI/MiniMax-M2 (docs/tool_calling_guide.md), and the prompts of the chat templates
+of Qwen3, Qwen3-Coder, GLM-4.5 and DeepSeek-V3 as servers publish them.
 """
 
 import re
@@ -80,7 +82,7 @@ def _glm(inner: str) -> list[MarkedCall] | None:
 def _dsml(text: str) -> list[MarkedCall] | None:
     if re.search(pattern("<|tool▁call▁begin|>"), text):
         return _deepseek_tokens(text)
-    begin = pattern("<|DSML|invoke") + r'(?:\s+name="([^"]*)")?\s*>'
+    begin = pattern("<|DSML|invoke") + r'(?:\s+name="?([^">]*)"?)?\s*>'
     invokes = _blocks(text, begin, pattern("</|DSML|invoke>"))
     if invokes is None:
         return None
@@ -88,7 +90,7 @@ def _dsml(text: str) -> list[MarkedCall] | None:
 
 
 def _dsml_arguments(body: str) -> str:
-    begin = pattern("<|DSML|parameter") + r'\s+name="([^"]*)"(?:\s+string="([^"]*)")?\s*>'
+    begin = pattern("<|DSML|parameter") + r'\s+name="?([^">\s]*)"?(?:\s+string="?(\w*)"?)?\s*>'
     parameters = _blocks(body, begin, pattern("</|DSML|parameter>"))
     if not parameters:
         return body.strip()
@@ -108,16 +110,15 @@ def _deepseek_tokens(text: str) -> list[MarkedCall] | None:
     blocks = _blocks(text, pattern("<|tool▁call▁begin|>"), pattern("<|tool▁call▁end|>"))
     calls = []
     for _, body in blocks or ():
-        head, *rest = re.split(pattern("<|tool▁sep|>"), body, maxsplit=1)
-        if not rest:
+        before, *behind = re.split(pattern("<|tool▁sep|>"), body, maxsplit=1)
+        if not behind:
             return None
-        name, fence, fenced = rest[0].partition("```")
-        if fence and "\n" in name.lstrip() and not name.lstrip().startswith("{"):
-            # DeepSeek-V3 and R1: type, separator, name, and the arguments in a fence.
-            arguments = fenced.removeprefix("json").strip().removesuffix("```").strip()
-            calls.append(MarkedCall(name.strip(), arguments))
-        else:
-            calls.append(MarkedCall(head.strip(), rest[0].strip()))
+        rest = behind[0].strip()
+        if rest and not rest.startswith("{"):
+            # DeepSeek-V3 and R1: type, separator, name, and below it the arguments, mostly in a fence.
+            before, _, rest = rest.partition("\n")
+            rest = re.sub(r"^```\w*\s*|\s*```$", "", rest.strip())
+        calls.append(MarkedCall(before.strip(), rest))
     return calls
 
 
