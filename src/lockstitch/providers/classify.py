@@ -22,6 +22,8 @@ OVERFLOW_RATIO: Final = 0.9
 for nothing; a higher one would miss a window that the estimate just fails to fill."""
 SMALL_PROMPT: Final = 0.5
 """Below this share of the window a prompt is not what overflows it: the room asked for the answer is."""
+SOON_S: Final = 300.0
+"""A limit that is over within so many seconds is a rate limit, whatever it is called."""
 PROVIDER_MESSAGE_CHARS: Final = 2000
 SHOWN_CHARS: Final = 300
 REQUEST_ID_HEADERS: Final = (
@@ -116,12 +118,20 @@ def recovery_of(failure: Failure) -> Recovery:
     return _BY_CODE.get(failure.code) or ("retry" if failure.code in RETRYABLE else "none")
 
 
+def one_line(text: str, limit: int = SHOWN_CHARS) -> str:
+    """A provider's text as people can read it: printable, single spaces, cut to ``limit`` characters."""
+    cut = text[: 4 * limit]
+    words = "".join(character if character.isprintable() else " " for character in cut).split()
+    line = " ".join(words)
+    return line if len(line) <= limit else line[:limit] + "…"
+
+
 def request_id(headers: Mapping[str, str]) -> str | None:
     """The id under which the provider can find this request; ``headers`` has lower-case names."""
     for name in REQUEST_ID_HEADERS:
         value = headers.get(name, "").strip()
         if value:
-            return value[:200]
+            return one_line(value, 200)
     return None
 
 
@@ -176,6 +186,7 @@ _BY_STATUS: Final[Mapping[int, FailureCode]] = {
     408: "TIMEOUT",
     409: "SERVER",
     413: "REQUEST_TOO_LARGE",
+    424: "SERVER",
     425: "SERVER",
     429: "RATE_LIMIT",
     451: "CONTENT_FILTER",
@@ -214,8 +225,9 @@ def _skipped(text: str, said: Said, status: int | None) -> frozenset[FailureCode
     codes = " ".join(said.codes).lower()
     if "perday" in codes or "per day" in text:
         return frozenset({"RATE_LIMIT"})
-    google = "resource_exhausted" in codes and "billing" not in text
-    return frozenset({"QUOTA"}) if google or said.delay_s is not None or "perminute" in codes else frozenset()
+    limit = ("resource_exhausted" in codes or "throttling" in codes) and "billing" not in text
+    soon = said.delay_s is not None and said.delay_s <= SOON_S
+    return frozenset({"QUOTA"}) if limit or soon or "perminute" in codes else frozenset()
 
 
 def _refined(code: FailureCode, subkind: str | None, text: str) -> tuple[FailureCode, str | None]:
@@ -276,7 +288,7 @@ def _provider_text(said: Said) -> str:
 
 def _provider_code(said: Said) -> str | None:
     named = [code for code in said.codes if not code.isdigit()]
-    return next(iter(named or said.codes), None)
+    return next((one_line(code, 200) for code in named or said.codes), None)
 
 
 def _sender(profile: Profile | str | None, dialect: str | None) -> str | None:
@@ -295,8 +307,7 @@ def _message(
     what, advice = _PHRASES[code]
     where = f"{sender}: " if sender else ""
     http = f" (HTTP {status})" if status is not None else ""
-    shown = " ".join(text.split())
-    shown = shown if len(shown) <= SHOWN_CHARS else shown[:SHOWN_CHARS] + "…"
+    shown = one_line(text)
     detail = f': "{shown}"' if shown else ": no explanation given"
     if subkind == "over_whole_limit":
         advice = "the request alone exceeds the limit; lower max_tokens or shorten it"
@@ -304,7 +315,7 @@ def _message(
         advice = "drop the images or choose a model that takes them"
     elif subkind == "redirect":
         # without its query: a login page's address may carry tokens
-        target = location.partition("?")[0][:SHOWN_CHARS] or "nowhere"
+        target = one_line(location.partition("?")[0]) or "nowhere"
         what, detail = "the address answers with a redirect", f" to {target}"
     elif subkind == "no_body":
         what, detail = "a 400 without a body while the window is nearly full", ""

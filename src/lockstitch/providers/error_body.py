@@ -6,11 +6,12 @@ Only what a provider says is collected. Fields that echo the request (``input``,
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
+from ..wire.strict_json import well_formed
 from . import retry_after
 
 SEARCHED_CHARS: Final = 8 * 1024
@@ -116,8 +117,8 @@ def read(body: bytes | str | Mapping[str, Any] | None) -> Said:
     if isinstance(value, str):
         value = _opened(value.strip(), said)
     _collect(value, said, 0)
-    said.texts = _distinct(said.texts)
-    said.codes = _distinct(said.codes)
+    said.texts = _distinct(map(well_formed, said.texts))
+    said.codes = _distinct(map(well_formed, said.codes))
     mute = all(_SAYS_NOTHING.fullmatch(code.lower()) for code in said.codes)
     said.empty = not said.html and (
         any(_CLIENT_SAW_NO_BODY in text for text in said.texts)
@@ -183,7 +184,7 @@ def _collect_object(value: Mapping[Any, Any], said: Said, depth: int) -> None:
     if isinstance(param := fields.get("param"), str) and not said.param:
         said.param = param
     if isinstance(request_id := fields.get("request_id"), str) and request_id and not said.request_id:
-        said.request_id = request_id[:200]
+        said.request_id = well_formed(request_id[:200])
     if isinstance(base := fields.get("base_resp"), Mapping):
         _note_code(f"base_resp:{base.get('status_code')}", said)
     for key in (*_TEXT_KEYS, *_NESTED_KEYS):
@@ -249,5 +250,5 @@ def _is_blank(text: str) -> bool:
     return not bare or bare in _NO_BODY
 
 
-def _distinct(items: list[str]) -> list[str]:
+def _distinct(items: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(item for item in items if item.strip()))

@@ -30,7 +30,7 @@ STRONG: Final = (
         REQUEST,
         """context_length_exceeded context_window_exceeded exceed_context_size_error
         contextwindowexceedederror litellm.contextwindowexceedederror model_context_window_exceeded
-        max_context_length_exceeded context_too_large input_too_long prompt_too_long""",
+        max_context_length_exceeded context_too_large tokens_limit_reached input_too_long prompt_too_long""",
     ),
     CodeRow(
         "QUOTA",

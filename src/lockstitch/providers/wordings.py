@@ -31,7 +31,7 @@ from .error_statuses import (
     WAITING_AT,
     Statuses,
 )
-from .wordings_structure import PHRASES as STRUCTURE
+from . import wordings_structure
 
 GAP: Final = r".{0,60}"
 
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 TABLE: Final = (
-    Row("INVALID_STRUCTURE", ANY, STRUCTURE),
+    Row("INVALID_STRUCTURE", ANY, wordings_structure.PHRASES),
     # waiting helps: a limit per minute, whatever else the sentence says about size
     Row(
         "RATE_LIMIT",
@@ -59,6 +59,7 @@ TABLE: Final = (
         too many requests
         rate[ _-]?limit
         request rate increased
+        (?<!free )allocated quota exceeded
         concurren(?:cy|t) (?:request )?limit
         too many concurrent
         速率限制
@@ -92,6 +93,11 @@ TABLE: Final = (
         payment required
         key limit exceeded
         exceededbudget
+        extra usage is required
+        budget (?:has been |is )?exceeded
+        used all available credits
+        run out of credits
+        spend(?:ing)? (?:limit|cap)
         quota (?:is |has been )?(?:exhausted|not enough|insufficient|exceeded|used up)
         (?:requests?|tokens?) per day
         \b(?:rpd|tpd)\b
@@ -123,7 +129,9 @@ TABLE: Final = (
         high demand
         slow down
         (?:currently|temporarily) (?:unavailable|not available)
-        queue is full
+        queue (?:is )?full
+        max(?:imum)? concurrency reached
+        workers (?:are )?busy
         负载|繁忙|访问量过大
         """,
     ),
@@ -142,7 +150,12 @@ TABLE: Final = (
         access denied
         \b(?:security )?token (?:\w{1,12} )?(?:is )?(?:expired|invalid)
         (?:location|country|region|territory) ... not supported
+        api secret key
         无效的令牌
+        """,
+        unless=r"""
+        not found the model
+        access to (?:the )?model
         """,
     ),
     Row(
@@ -179,9 +192,12 @@ TABLE: Final = (
         DETERMINISTIC,
         r"""
         invalid (?:schema for )?(?:function|tool)(?: ?'| (?:name|schema|definition|parameters)\b)
+        tools: input tag
+        schema produces a constraint
+        (?:function|tool) (?:parameters|schema) (?:schema )?(?:must|should|is|are)
         \b(?:tools|functions)(?:\[\d+\]|\.\d+|\[\])?\.(?:\d+\.|\w{1,24}\.)?(?:input_schema|parameters|function|name|description)
         input_schema|inputschema|toolspec
-        function_?declarations?\b
+        function[_ ]?declarations?\b
         tools\[\d+\]
         (?:json )?schema (?:is )?(?:invalid|not valid)
         flavored json schema
@@ -199,7 +215,9 @@ TABLE: Final = (
         max_(?:completion_|output_|new_)?tokens'?(?: or 'max_completion_tokens')?:? (?:is |are )?too (?:large|high|big|many)
         max_(?:completion_|output_|new_)?tokens'?:? \d{1,9} >
         max_(?:completion_|output_|new_)?tokens'?:? ... (?:less than or equal|at most|between|exceeds? the (?:model|max|limit)|maximum (?:value|allowed))
-        max_(?:completion_|output_|new_)?tokens'? (?:value |of |\(?\d{1,9}\)? ){0,3}(?:exceeds|is larger|is greater)
+        max_(?:completion_|output_|new_)?tokens'? ?(?:value |of |\(?\d{1,9}\)? ){0,3}(?:exceeds|is larger|is greater)
+        max_(?:completion_|output_|new_)?tokens'? ?(?:\(\d{1,9}\) )?(?:should|must|cannot) be (?:less|lower|smaller|at most|more than)
+        maximum output length
         invalid max_(?:completion_|output_)?tokens
         range of max_(?:completion_|output_)?tokens
         supports at most \d{1,9} (?:completion|output) tokens
@@ -207,6 +225,7 @@ TABLE: Final = (
         maxoutputtokens
         maximum tokens you requested
         """,
+        unless=r"context window limit|must be at least",
     ),
     # the prompt: the only rows that start a compaction
     Row(
@@ -238,6 +257,9 @@ TABLE: Final = (
         'inputs' must have less than \d{1,9} tokens
         expected maxlength: \d{1,12}, actual: \d{1,12}
         prompt exceeds max length
+        (?:prompt|input|request|conversation) (?:has|contains) \d{1,9} tokens
+        total length of input and output
+        max size: \d{1,9} tokens
         n_prompt_tokens ... n_ctx
         more than (?:the )?max(?:imum)? (?:input |prompt )?tokens
         max(?:imum)? length exceeded
@@ -263,6 +285,7 @@ TABLE: Final = (
         at most 0 image
         only (?:supports? )?text (?:input|content|is)
         text-only model
+        only supported by certain models
         mmproj
         """,
         "no_images",
@@ -279,6 +302,11 @@ TABLE: Final = (
         (?:invalid|unsupported|corrupt(?:ed)?) (?:\w{1,12} )?(?:image|mime|media|pdf|audio|video|file)
         (?:too many|at most \d{1,4}|maximum of \d{1,4}) (?:\w{1,12} )?(?:images?|pdf|documents?|media)
         cannot identify image
+        valid image\b
+        image mime type
+        (?:failed to|timeout while) download
+        images?: unsupported
+        data-uri item
         \bmedia_type|mime_?type
         pdf (?:pages|specified|cannot|is)
         invalid base64
@@ -292,7 +320,7 @@ TABLE: Final = (
         (?:request|payload|body|content|entity)(?: entity| body| payload)? (?:size )?(?:is |was )?(?:too large|too big|exceeds)
         exceeds? the (?:maximum|max) (?:allowed )?(?:size|number of bytes|payload|body)
         maximum (?:request|body|payload) (?:body )?size
-        body limit|size limit
+        body limit|size limit|request_too_large
         """,
     ),
     Row(
@@ -322,6 +350,7 @@ TABLE: Final = (
         无可用渠道|模型不存在
         """,
     ),
+    Row("MODEL_NOT_FOUND", DETERMINISTIC, "no available channel|无可用渠道"),
     Row(
         "NOT_AN_API",
         ROUTE,
@@ -335,6 +364,7 @@ TABLE: Final = (
         no route
         """,
     ),
+    Row("INVALID_STRUCTURE", REQUEST, wordings_structure.POINTERS),
     Row(
         "INVALID_REQUEST",
         REQUEST,
@@ -355,6 +385,7 @@ TABLE: Final = (
         REQUEST,
         r"""
         \btokens? ... (?:exceed|too (?:many|long|large)|over the (?:limit|maximum)|limit reached)
+        \btokens?\b ... (?:more|larger|longer|greater) than
         (?:exceed|more than|larger than|longer than|greater than|over) ... \btokens?\b
         \btoken limit\b
         """,

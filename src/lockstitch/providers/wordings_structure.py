@@ -42,6 +42,14 @@ PHRASES: Final = r"""
     tool messages? (?:must|should|need to|have to) (?:\w{1,12} ){0,3}(?:follow|be preceded|answer|respond)
     missing (?:a )?(?:tool|function) (?:result|response|output)s?
     orphan(?:ed)? (?:tool|function)
+    message has tool role
+    no previous assistant message
+    must have a single result
+    (?:tool|function) (?:call )?(?:results?|responses?) (?:does|do) not (?:follow|match)
+    tool result's tool id
+    function (?:call|response) and function (?:call|response) mismatch
+    missing field 'tool_call_id'
+    corresponding tool call
 
     '[^']{0,60}(?:tool_calls?|tool_?call_?id|call_id|input\[\d{1,6}\]\.id|tool_use_id|tool_use\.id)[^']{0,40}': ... (?:too long|empty string|pattern|expected an id|cannot be)
     (?:tool_use\.id|tool_use_id|tool_call_id|call_id)'?:? ... (?:should match|must match|too long|empty|required|missing|at least 1 character)
@@ -54,7 +62,11 @@ PHRASES: Final = r"""
     consecutive '?(?:user|assistant|tool|system|model)'? (?:messages|turns|roles)
     first message must (?:use|be|have)
     (?:conversation|messages?) (?:must|should) (?:start|begin|end) with
-    last message must
+    last message (?:role )?must
+    assistant messages? at the end
+    ending with an assistant message
+    pre-?filling the assistant
+    first user message
     must end with a user
     assistant message prefill|prefill(?:ing)? is not supported|does not support prefill
     expected last role
@@ -67,6 +79,10 @@ PHRASES: Final = r"""
     contents (?:is|are) (?:not specified|required|empty)
 
     content blocks must (?:be non-empty|contain non-whitespace)
+    cannot end with trailing whitespace
+    (?:must have|contains) an? (?:empty )?text parameter
+    chat content is empty
+    at least one content element
     must be non-empty|must contain non-whitespace|empty text blocks
     text field in the contentblock ... is blank
     (?:content|text) field (?:at|in) ... (?:empty|blank)
@@ -90,7 +106,7 @@ PHRASES: Final = r"""
     must start with a thinking block
     signature'? in '?thinking
     thinking'? blocks? ... (?:cannot be modified|must remain|signature)
-    thinking\.signature|thought_?signature|corrupted thought
+    thinking\.signature|thought[_ ]?signature|corrupted thought
     reasoning_content'? ... (?:must be passed|missing|required|not allowed)
     missing '?reasoning_content
     without its required (?:following|preceding|'reasoning)
@@ -99,6 +115,13 @@ PHRASES: Final = r"""
     item with id '[^']{0,80}' not found
 
     surrogate
-    not valid json|could not parse the json body
+    not valid json(?! schema)|could not parse the json body
     invalid unicode|unexpected end of hex escape
 """
+
+POINTERS: Final = r"""
+    \b(?:messages|contents|input)(?:\.?\[\d{1,6}\]|\.\d{1,6})
+    \b(?:assistant|tool|function) (?:messages?|turns?|results?|responses?)\b ... (?:must|cannot|not supported|not allowed|missing|expected)
+    (?:tool|function) calls? ... (?:must|not allowed) ... (?:result|response|message)
+"""
+"""A refusal that points into the history and that no other row has explained. At request statuses only."""
