@@ -13,6 +13,7 @@ from typing import TypeVar
 from lockstitch.schema.events import SessionStart
 from lockstitch.wire.jsonl import BadRecordError, decode
 
+from .blobs import BLOBS_NAME, DirectoryBlobs
 from .committer import Committer
 from .file_calls import FileCalls
 from .file_open import Opened, Opening
@@ -68,6 +69,7 @@ class FileStore:
             path=opened.path,
             state=opened.state,
             report=opened.report,
+            blobs=DirectoryBlobs(opened.path / BLOBS_NAME, self._calls),
             committer=self._committer,
             sink=opened.sink,
             release=opened.lock.close if opened.lock else None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from lockstitch.schema.errors import CallerError, SessionBusyError
 from lockstitch.wire.jsonl import decode, encode
 
+from .blobs import MemoryBlobs
 from .committer import Committer
 from .log_reader import Fold, FoldFailedError, LogReader
 from .mending import check_report, corruption, first_record, mend, open_report
@@ -23,6 +24,7 @@ class _Stored:
     cwd: str = ""
     updated_ms: int = 0
     open: bool = False
+    blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
 
     def commit(self, data: bytes, *, sync: bool) -> None:
         self.data += data
@@ -65,7 +67,7 @@ class MemoryStore:
         too_new = reader.state.too_new
         if read_only or too_new is not None:
             report = open_report(reader, read_only=too_new or "it was opened read-only")
-            return SessionLog(session_id, path=None, state=reader.state, report=report)
+            return SessionLog(session_id, path=None, state=reader.state, report=report, blobs=stored.blobs)
         if strict and (error := corruption(reader, session_id)) is not None:
             raise error
         report = open_report(reader, created=created)
@@ -76,7 +78,13 @@ class MemoryStore:
         stored.data += mend(reader, first_record(session_id, cwd), file="", fold=fold).data
         stored.open = True
         return SessionLog(
-            session_id, path=None, state=reader.state, report=report, committer=self._committer, sink=stored
+            session_id,
+            path=None,
+            state=reader.state,
+            report=report,
+            blobs=stored.blobs,
+            committer=self._committer,
+            sink=stored,
         )
 
     async def list(self) -> Listing:

@@ -10,6 +10,7 @@ from typing import Protocol
 from lockstitch.schema.errors import CallerError, SessionReadOnlyError
 from lockstitch.schema.events import Body, Event
 
+from .blobs import Blobs
 from .committer import Channel, Committer, Sink
 from .intake import admit
 from .log_reader import Fold
@@ -65,6 +66,7 @@ class SessionLog:
         path: Path | None,
         state: LogState,
         report: OpenReport,
+        blobs: Blobs,
         committer: Committer | None = None,
         sink: Sink | None = None,
         release: Callable[[], None] | None = None,
@@ -75,6 +77,8 @@ class SessionLog:
         """The session's directory; None in a store that has none."""
         self.state = state
         self.report = report
+        self.blobs = blobs
+        """The session's large content; ``blobs.put`` waits for the disk, so call it in a thread."""
         self._committer = committer
         self._channel = None if sink is None else Channel(sink)
         self._release = release

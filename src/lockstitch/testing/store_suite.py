@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from lockstitch.schema.blocks import Text, ToolCall
+from lockstitch.schema.blocks import BlobSource, Image, Text, ToolCall
 from lockstitch.schema.errors import (
     CallerError,
     GateError,
@@ -36,6 +36,8 @@ from lockstitch.schema.events import (
     TurnStart,
     UserMessage,
 )
+from lockstitch.schema.messages import Message
+from lockstitch.session.blobs import GONE_TEXT, BlobLostError, with_media
 from lockstitch.session.store import SessionLog, SessionStore
 from lockstitch.wire.jsonl import encode
 
@@ -144,6 +146,26 @@ class StoreSuite:
         await store.close()
         events, _ = await reopened(stored, "s")
         assert events[1].body == Title("kept")
+
+    async def test_a_blob_is_read_back_or_known_to_be_lost(self, stored: StoredSessions) -> None:
+        store = stored.store()
+        log = await store.open("s")
+        data = bytes(range(256)) * 5000
+        source = await asyncio.to_thread(log.blobs.put, data)
+        assert await asyncio.to_thread(log.blobs.put, data) == source
+        await log.close()
+        await store.close()
+        store = stored.store()
+        view = await store.open("s", read_only=True)
+        assert await asyncio.to_thread(view.blobs.get, source.sha256) == data
+        for unknown in ("0" * 64, "../log.jsonl", ""):
+            with raising(BlobLostError):
+                view.blobs.get(unknown)
+        image = Message("user", (Text("see"), Image("image/png", source)))
+        gone = Message("user", (Image("image/png", BlobSource("0" * 64, 3)),))
+        assert [type(block) for block in with_media([image], view.blobs)[0].content] == [Text, Image]
+        assert with_media([gone], view.blobs)[0].content == (Text(GONE_TEXT),)
+        await store.close()
 
     # --- one writer -----------------------------------------------------------------------------------------
 
