@@ -13,7 +13,7 @@ from ..providers.catalog import profile as profile_named
 from ..providers.classify import classify
 from ..providers.dialects import DIALECTS, translator
 from ..providers.note_book import NoteBook
-from ..providers.translator import Mint
+from ..providers.translator import BatchTranslator, Mint
 from ..schema.chunks import Chunk, Finish
 from ..schema.errors import CallerError
 from ..schema.failures import Failure, failure
@@ -95,6 +95,7 @@ class Decoder:
         self._status = status
         self._headers = headers or {}
         self._translator = translator(dialect, self.profile, tools, mint)
+        self._batches = self._translator if isinstance(self._translator, BatchTranslator) else None
         self._grammar = Grammar()
         self._assembler = Assembler()
         self._notebook = NoteBook()
@@ -243,7 +244,11 @@ class Decoder:
         return self._end_refused() if refused else self._end_page()
 
     def _frames(self, found: Iterable[Frame]) -> list[Chunk]:
-        chunks: list[Chunk] = []
+        if self._batches is not None:
+            chunks, read = self._batches.frames(found)
+            self.data_frames += read
+            return self._emit(chunks)
+        chunks = []
         translate = self._translator.frame
         for data, event in found:
             self.data_frames += 1

@@ -1,7 +1,7 @@
 """What every protocol's stream translation looks like from outside."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from ..schema.chunks import Chunk
 from ..schema.failures import Failure
@@ -45,3 +45,12 @@ class Translator(Protocol):
         A failure that the provider itself reported before wins over ``failure``; a response whose terminal
         was seen is complete all the same. With ``aborted`` the reason is always ``aborted``.
         """
+
+
+@runtime_checkable
+class BatchTranslator(Translator, Protocol):
+    """A translator that takes the frames of one read together, which spares work for each of them."""
+
+    def frames(self, found: Iterable[tuple[bytes, str]]) -> tuple[list[Chunk], int]:
+        """The chunks that ``frame`` would give for each (data, event) in order, and how many of them were
+        read: the frames behind the Finish are not."""

@@ -8,6 +8,9 @@ field are kept for a search, because proxies write their errors there.
 Lines are split on bytes, so a character may be cut anywhere, and U+2028 inside JSON ends nothing.
 """
 
+from collections.abc import Callable
+from functools import partial
+from itertools import repeat
 from typing import Final, NamedTuple
 
 LINE_MAX: Final = 32 * 1024 * 1024
@@ -30,7 +33,8 @@ class Frame(NamedTuple):
     """The event field, empty if there was none."""
 
 
-_new_frame = tuple.__new__  # a named tuple's own constructor takes as long as the rest of framing
+_as_frame: Final[Callable[[tuple[bytes, str]], Frame]] = partial(tuple.__new__, Frame)
+"""Much quicker than a named tuple's own constructor, which takes as long as the rest of framing."""
 _BLANK = b"\n\n" + _FIELD
 
 
@@ -126,7 +130,9 @@ class SseDecoder:
             return data
         self._line.clear()
         self._line_size = 0
-        frames += [_new_frame(Frame, (payload, "")) for payload in payloads if payload]
+        if b"" in payloads:
+            payloads = [payload for payload in payloads if payload]
+        frames.extend(map(_as_frame, zip(payloads, repeat(""))))
         return data[end + 2 :]
 
     def _lines(self, data: bytes, frames: list[Frame]) -> None:
