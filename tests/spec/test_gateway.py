@@ -106,6 +106,12 @@ async def test_a_client_that_leaves_is_taken_down() -> None:
         assert gateway.requests[0]["client_left"] is True
 
 
+def test_keepalive_ms_holds_in_a_hang_too() -> None:
+    reply = answer({"raw": "data: x\n\n", "hang": 0.05, "keepalive_ms": 20})
+    assert reply.body.startswith(b"data: x\n\n: keepalive\n\n")
+    assert reply.complete
+
+
 # --- HTTP
 
 
@@ -258,6 +264,30 @@ def test_an_unknown_setting_is_told_what_is_known(name: str) -> None:
     with pytest.raises(GatewayError) as caught:
         Gateway(["a"], **settings)  # type: ignore[arg-type]
     assert str(caught.value).startswith(message)
+
+
+async def test_requests_are_served_side_by_side() -> None:
+    script = {"answers": [{"text": str(i), "delay_ms": 20} for i in range(30)]}
+    async with Gateway(script) as gateway, aiohttp.ClientSession() as session:
+
+        async def one() -> str:
+            body = {**ASK, "stream": False}
+            async with session.post(f"{gateway.base_url}/chat/completions", json=body) as response:
+                return str((await response.json())["choices"][0]["message"]["content"])
+
+        texts = await asyncio.gather(*(one() for _ in range(30)))
+        assert sorted(texts, key=int) == [str(i) for i in range(30)]
+        assert [entry["n"] for entry in gateway.requests] == list(range(1, 31))
+
+
+def test_a_failing_block_still_stops_the_gateway() -> None:
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError), running_gateway([{"raw": "x", "hang": 600}]) as gateway:
+        sock = socket.create_connection(("127.0.0.1", gateway.port), 5)
+        with closing(sock):
+            sock.sendall(post_bytes())
+            raise ZeroDivisionError
+    assert threading.active_count() == before
 
 
 def test_the_port_is_free_again_behind_the_block() -> None:

@@ -17,7 +17,9 @@ from test_strict_others import ACCEPTED, PATHS, REFUSED
 from lockstitch.history.project import Intent, project
 from lockstitch.providers import dialects
 from lockstitch.providers.catalog import profile
+from lockstitch.providers.classify import classify
 from lockstitch.schema.messages import Message, Request, ToolSpec
+from lockstitch.testing import routes
 from lockstitch.testing.strict import CHECKERS
 
 PROFILES = {
@@ -27,6 +29,7 @@ PROFILES = {
     "openai-responses": ("openai-responses", "m"),
     "gemini": ("gemini", "gemini-3-pro"),
 }
+PROTOCOLS = {p.dialect: p for p in (routes.CHAT, routes.ANTHROPIC, routes.RESPONSES, routes.GEMINI)}
 TOOLS = (ToolSpec("read", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}}),)
 
 
@@ -94,6 +97,22 @@ def test_what_the_gateway_refuses_the_validators_know(dialect: str) -> None:
         if not violations(dialect, body)
     }
     assert unknown <= NOT_OURS
+
+
+NO_WAY_OUT = {("anthropic-messages", "tool_choice"), ("gemini", "unknown_name")}
+"""Options that the caller chose wrongly, fields that only a caller can add: another request is no help."""
+
+
+@pytest.mark.parametrize("dialect", ALL_REFUSED)
+def test_every_refusal_leads_to_a_recovery(dialect: str) -> None:
+    stuck = set()
+    for body, rule, _ in ALL_REFUSED[dialect].values():
+        refusal = CHECKERS[dialect](body, PATHS[dialect])
+        assert refusal is not None
+        error = PROTOCOLS[dialect].error(refusal.error, refusal.status)
+        if classify(refusal.status, {}, error, dialect=dialect).recovery in {"none", "retry", "compact"}:
+            stuck.add((dialect, rule))
+    assert stuck <= NO_WAY_OUT
 
 
 @pytest.mark.parametrize("dialect", ALL_ACCEPTED)

@@ -6,6 +6,8 @@ plain code and pytest fixtures. The script's description, with every quirk, is d
 
 import asyncio
 import contextlib
+import os
+import socket
 import threading
 from collections.abc import Iterator
 from types import TracebackType
@@ -20,6 +22,8 @@ __all__ = ["Gateway", "GatewayError", "running_gateway"]
 
 HOST: Final = "127.0.0.1"
 START_S: Final = 10.0
+ACCEPT_TURNS: Final = 8
+"""Of the loop, until a socket that it has accepted is a connection."""
 
 
 class Gateway:
@@ -40,8 +44,10 @@ class Gateway:
     ) -> None:
         self._player = Player(source, strict=strict, wording=wording)
         self._wanted_port = port
+        self._listener: socket.socket | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
+        self._stopping = False
         self.port = 0
         """Where it listens; 0 before it does."""
 
@@ -67,31 +73,45 @@ class Gateway:
 
     async def __aenter__(self) -> Self:
         try:
-            self._server = await asyncio.start_server(
-                self._connected, HOST, self._wanted_port, limit=http1.MAX_HEAD_BYTES
-            )
+            self._listener = socket.create_server((HOST, self._wanted_port))
         except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or error
+            reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
             raise GatewayError(f"cannot listen on {HOST}:{self._wanted_port}: {reason}") from error
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.port = self._listener.getsockname()[1]
+        self._server = await asyncio.start_server(
+            self._connected, sock=self._listener, limit=http1.MAX_HEAD_BYTES
+        )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._server is not None
+        self._stopping = True
+        await self._stop_accepting()
         self._server.close()
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
         await self._server.wait_closed()
 
+    async def _stop_accepting(self) -> None:
+        """A server that is closed with a socket half accepted loses that socket: first no more, then wait."""
+        assert self._listener is not None
+        with contextlib.suppress(NotImplementedError):  # a loop without readers, as on Windows
+            asyncio.get_running_loop().remove_reader(self._listener)
+        for _ in range(ACCEPT_TURNS):
+            await asyncio.sleep(0)
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
         try:
-            await self._converse(reader, writer)
+            if self._stopping:
+                writer.transport.abort()
+            else:
+                await self._converse(reader, writer)
         except asyncio.CancelledError:
             writer.transport.abort()  # the gateway stops: a connection held open must not delay it
         finally:
