@@ -1,12 +1,12 @@
 """What providers say when they refuse, as a table: the first row that fits a status and a text decides.
 
-Order is meaning. Rows above shield rows below: what an output limit, a limit per minute or a quota shares with
-an overflow ("maximum", "tokens", "exceeds") is told apart here and nowhere else. The phrases themselves stand in
-``wordings_structure``, ``wordings_limits``, ``wordings_service`` and ``wordings_content``, one a line.
+Order is meaning. Rows above shield rows below: what an output limit, a limit per minute or a quota shares
+with an overflow ("maximum", "tokens", "exceeds") is told apart here and nowhere else. The phrases themselves
+are in ``wordings_structure``, ``wordings_limits``, ``wordings_service`` and ``wordings_content``, one a line.
 
 A phrase is a regular expression over ``error_body.normalised`` text (lower case, every quote a ``'``, single
-spaces), in which `` ... `` stands for a gap of at most 60 characters. No phrase repeats without a bound inside
-a repeat, so each is linear in a text that is itself at most 8 KiB.
+spaces), in which `` ... `` stands for a gap of at most 60 characters. No phrase repeats without a bound
+inside a repeat, so each is linear in a text that is itself at most 8 KiB.
 
 Public reports of these wordings: tests/recorded/cases/errors.jsonl and tests/spec/test_classify_wordings.py.
 """
