@@ -11,8 +11,9 @@ become its children and not init's, and none can leave the tree (prctl(2), PR_SE
 the tree is read from ``ps`` when it is ended: a process that left the group and lost its parent is then
 missed.
 
-With ``--watch-parent PID -- ARGV...`` there is no lifeline: standard input is the command's own, and the
-death of the parent process is noticed by polling. For servers that speak over standard input.
+With ``--watch-parent PID -- ARGV...`` there is no lifeline: standard input is the command's own, the death of
+the parent process is noticed by polling, and SIGTERM ends the tree. For servers that speak over standard
+input.
 """
 
 import contextlib
@@ -69,6 +70,9 @@ def _supervise(argv: list[str], parent: int, lifeline: int | None) -> int:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(ignored, signal.SIG_IGN)  # the lifeline alone decides
+    told_to_stop: list[int] = []
+    if lifeline is None:
+        signal.signal(signal.SIGTERM, lambda number, _frame: told_to_stop.append(number))
     main_pid = _spawn(argv, lifeline, prctl)
     devnull = os.open(os.devnull, os.O_RDWR)
     os.dup2(devnull, 1)  # else the output never ends while this process lives
@@ -76,7 +80,7 @@ def _supervise(argv: list[str], parent: int, lifeline: int | None) -> int:
         os.dup2(devnull, 0)
     else:
         _tell({"pid": main_pid})
-    status = _watch(main_pid, parent, lifeline, wake_read)
+    status = _watch(main_pid, parent, lifeline, wake_read, told_to_stop)
     ended, left = _end_tree(main_pid, status is None)
     if lifeline is None:
         return 0 if status is None else _shell_status(status)
@@ -122,7 +126,9 @@ def _spawn(argv: list[str], lifeline: int | None, prctl: Callable[..., int] | No
         os._exit(127)
 
 
-def _watch(main_pid: int, parent: int, lifeline: int | None, wake: int) -> int | None:
+def _watch(
+    main_pid: int, parent: int, lifeline: int | None, wake: int, told_to_stop: list[int]
+) -> int | None:
     """The wait status of the command when it ends, or None when the agent wants it ended."""
     watched = [wake] if lifeline is None else [wake, lifeline]
     while True:
@@ -134,7 +140,7 @@ def _watch(main_pid: int, parent: int, lifeline: int | None, wake: int) -> int |
             return status
         if lifeline in ready and not os.read(lifeline, 4096):
             return None
-        if os.getppid() != parent:
+        if told_to_stop or os.getppid() != parent:
             return None
 
 
