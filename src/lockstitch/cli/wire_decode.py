@@ -94,7 +94,7 @@ def _json(value: object) -> bytes:
 
 def _explain(note: Note) -> str:
     """One note as a line for a bug report: how often, what happened, where, what to ask for."""
-    kind = NOTE_KINDS[note.kind]
+    kind = NOTE_KINDS[note.kind]  # a test sees to it that every kind there is has its words
     times = f" ({note.count} times)" if note.count > 1 else ""
     detail = f" [{note.detail}]" if note.detail else ""
     return f"{note.kind}{times}: {kind.meaning}{detail}. Ask the gateway: {kind.ask}."

@@ -45,6 +45,30 @@ NOTE_KINDS: Final[Mapping[str, NoteKind]] = {
         "the text holds tool calls as the model's own markup instead of structured calls",
         "turn on the tool-call parser that fits the model",
     ),
+    "call_repeated": NoteKind(
+        "the same tool call came twice under one id; it counts once",
+        "send each tool call once",
+    ),
+    "id_reused": NoteKind(
+        "two different tool calls came under one id; the second got another",
+        "send a unique id with each tool call",
+    ),
+    "missing_index": NoteKind(
+        "an event about a block does not say which block",
+        "number the events of each block",
+    ),
+    "unknown_block": NoteKind(
+        "a block has no type and was skipped",
+        "send the type of each block",
+    ),
+    "unknown_delta": NoteKind(
+        "a delta is of a type that this version does not know, and was skipped",
+        "nothing: if the provider documents it, please report it to Lockstitch",
+    ),
+    "unknown_event": NoteKind(
+        "an event is of a type that this version does not know, and was skipped",
+        "nothing: if the provider documents it, please report it to Lockstitch",
+    ),
     "unknown_finish_reason": NoteKind(
         "the finish reason is a word that the protocol does not have; it was taken for an end",
         "send one of the protocol's own finish reasons",
@@ -52,6 +76,10 @@ NOTE_KINDS: Final[Mapping[str, NoteKind]] = {
     "missing_done": NoteKind(
         "the stream ended after its finish reason but without its [DONE] line",
         "end each stream with `data: [DONE]`",
+    ),
+    "missing_terminal": NoteKind(
+        "the stream ended after its finish reason but without the protocol's last event",
+        "end each stream with the protocol's last event",
     ),
     "broken_after_finish": NoteKind(
         "the connection broke after the finish reason; the answer was complete all the same",

@@ -146,7 +146,7 @@ class OpenAiChatStream:
     def end(self, strays: bytes) -> list[Chunk]:
         if not self._builder.finished:
             self._use_messages()
-            if self._builder.terminal_seen and not self._document:
+            if self._builder.well and not self._document:
                 self._builder.note("missing_done")
             self._builder.end(strays)
         return self._builder.take()
