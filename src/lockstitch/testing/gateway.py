@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Final, Self
 
-from . import http1, script
+from . import http1
 from .player import GatewayError, Player
+from .script import Source
 from .sender import ClientLeftError, Sender
 from .strict import Wording
 
@@ -36,13 +37,13 @@ class Gateway:
 
     def __init__(
         self,
-        source: script.Source,
+        script: Source,
         *,
         strict: str | None = None,
         wording: Wording = "provider",
         port: int = 0,
     ) -> None:
-        self._player = Player(source, strict=strict, wording=wording)
+        self._player = Player(script, strict=strict, wording=wording)
         self._wanted_port = port
         self._listener: socket.socket | None = None
         self._server: asyncio.Server | None = None
@@ -156,10 +157,10 @@ class Gateway:
 
 @contextlib.contextmanager
 def running_gateway(
-    source: script.Source, *, strict: str | None = None, wording: Wording = "provider", port: int = 0
+    script: Source, *, strict: str | None = None, wording: Wording = "provider", port: int = 0
 ) -> Iterator[Gateway]:
     """A Gateway on an event loop in a thread of its own, stopped when the block is left."""
-    gateway = Gateway(source, strict=strict, wording=wording, port=port)
+    gateway = Gateway(script, strict=strict, wording=wording, port=port)
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
     ready = threading.Event()

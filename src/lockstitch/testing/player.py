@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..schema.errors import CallerError
-from . import delivery, playback, routes, script
+from . import delivery, playback, routes
 from .expectations import unmet
 from .http1 import HttpRequest
 from .journal import Journal
 from .prompt_cache import PromptCache
 from .refusal import RefusedError
+from .script import Answer, Source, load
 from .strict import CHECKERS, WORDINGS, Wording, worded
 
 
@@ -27,26 +28,24 @@ class Played:
 
     status: int
     body: delivery.Body
-    answer: script.Answer
+    answer: Answer
     """How it is to be sent."""
     entry: dict[str, Any]
     """Of the journal; what becomes of the answer is added to it."""
 
 
-_PLAIN = script.Answer()
+_PLAIN = Answer()
 
 
 class Player:
     """The state of one run of a script. Raises ScriptError or GatewayError when it is made."""
 
-    def __init__(
-        self, source: script.Source, *, strict: str | None = None, wording: Wording = "provider"
-    ) -> None:
+    def __init__(self, script: Source, *, strict: str | None = None, wording: Wording = "provider") -> None:
         if wording not in WORDINGS:
             raise GatewayError(f'unknown wording "{wording}"; known: {", ".join(WORDINGS)}')
         if strict is not None and strict not in CHECKERS:
             raise GatewayError(f'no strict rules for "{strict}"; known: {", ".join(CHECKERS)}')
-        self._script = script.load(source)
+        self._script = load(script)
         self._strict = strict
         self._wording: Wording = wording
         self._journal = Journal()
@@ -110,7 +109,7 @@ class Player:
             entry["cache"] = share.journaled()
         return Played(status, playback.body_of(answer, asked, self._given, share), answer, entry)
 
-    def _take(self) -> tuple[int | None, script.Answer | None]:
+    def _take(self) -> tuple[int | None, Answer | None]:
         """The next answer and its position in the script (None: it is ``then``)."""
         position = self._next
         self._given += 1

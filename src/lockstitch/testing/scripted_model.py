@@ -17,9 +17,10 @@ from ..llm.endpoint import Endpoint
 from ..llm.runtime import ModelRuntime
 from ..llm.transport import Transport
 from ..providers import catalog
-from . import playback, script
+from . import playback
 from .http1 import HttpRequest
 from .player import Played, Player
+from .script import Source
 from .strict import Wording
 
 
@@ -33,7 +34,7 @@ class ScriptedModel(ModelRuntime):
 
     def __init__(
         self,
-        source: script.Source,
+        script: Source,
         *,
         profile: str = "generic",
         model: str = "scripted",
@@ -42,7 +43,7 @@ class ScriptedModel(ModelRuntime):
         idle_s: float = 300.0,
     ) -> None:
         super().__init__(idle_s=idle_s)
-        self._player = Player(source, strict=strict, wording=wording)
+        self._player = Player(script, strict=strict, wording=wording)
         self._transport = cast(Transport, _ScriptedTransport(self._player))
         self.endpoint = Endpoint(catalog.profile(profile), model, "http://scripted.invalid/v1")
 
