@@ -139,6 +139,28 @@ def test_errors_inside_an_accepted_answer(body: Any, code: str, status: int | No
     assert classify(status, {}, body).code == code
 
 
+NUMBERS = {
+    ("minimax", None, 1008): "QUOTA",
+    ("minimax", None, 1002): "RATE_LIMIT",
+    ("minimax", None, 1039): "RATE_LIMIT",
+    ("minimax", None, 1027): "CONTENT_FILTER",
+    ("minimax", None, 2049): "AUTH",
+    ("minimax", None, 1033): "SERVER",
+    ("zai", 429, "1113"): "QUOTA",
+    ("zhipu", 429, "1302"): "RATE_LIMIT",
+    ("zhipu", 400, "1211"): "MODEL_NOT_FOUND",
+    ("zhipu", 401, "1002"): "AUTH",
+    ("zhipu", 400, "1301"): "CONTENT_FILTER",
+    ("generic", 400, "1301"): "INVALID_REQUEST",
+}
+
+
+@pytest.mark.parametrize(("sender", "code"), NUMBERS.items())
+def test_a_vendors_own_numbers_count_for_that_vendor(sender: tuple[str, int | None, Any], code: str) -> None:
+    name, status, number = sender
+    assert classify(status, {}, {"error": {"code": number, "message": "x"}}, profile=name).code == code
+
+
 def test_the_status_of_the_answer_wins_over_one_in_its_body() -> None:
     assert classify(429, {}, {"error": {"message": "x", "code": 400}}).code == "RATE_LIMIT"
     assert classify(400, {}, {"error": {"message": "x", "code": 500}}).code == "INVALID_REQUEST"

@@ -91,13 +91,15 @@ def classify(
     if said.delay_s is None:
         said.delay_s = retry_after.from_text(said.searched())
     seen = status if status is not None and status >= 300 else said.status
-    code, subkind = _decide(said, seen, context_ratio)
+    name = profile.name if isinstance(profile, Profile) else profile or ""
+    codes = provider_codes.numbered(said.codes, name)
+    code, subkind = _decide(said, codes, seen, context_ratio)
     delay_s = retry_after.from_headers(fields, now_s=now_s)
     text = _provider_text(said)
     failure = Failure(
         code=code,
         message=_message(
-            code, subkind, seen, text, sender=_sender(profile, dialect), location=fields.get("location", "")
+            code, subkind, seen, text, sender=name or dialect, location=fields.get("location", "")
         ),
         retryable=code in RETRYABLE,
         status=status if status is not None and status >= 300 else said.status,
@@ -195,9 +197,11 @@ _BY_STATUS: Final[Mapping[int, FailureCode]] = {
 }
 
 
-def _decide(said: Said, status: int | None, ratio: float | None) -> tuple[FailureCode, str | None]:
+def _decide(
+    said: Said, codes: list[str], status: int | None, ratio: float | None
+) -> tuple[FailureCode, str | None]:
     text = said.searched()
-    strong = provider_codes.by_code(said.codes, status, provider_codes.STRONG)
+    strong = provider_codes.by_code(codes, status, provider_codes.STRONG)
     if strong is not None:
         return _refined(strong.code, strong.subkind, text)
     row = wordings.by_wording(text, status, skip=_skipped(text, said, status))
@@ -210,7 +214,7 @@ def _decide(said: Said, status: int | None, ratio: float | None) -> tuple[Failur
     if status == 400 and said.empty:
         full = ratio is not None and ratio >= OVERFLOW_RATIO
         return ("CONTEXT_WINDOW_EXCEEDED", "no_body") if full else ("INVALID_REQUEST", "unrecognised")
-    weak = provider_codes.by_code(said.codes, status, provider_codes.WEAK)
+    weak = provider_codes.by_code(codes, status, provider_codes.WEAK)
     if weak is not None:
         return weak.code, weak.subkind
     return _by_status(said, status)
@@ -289,10 +293,6 @@ def _provider_text(said: Said) -> str:
 def _provider_code(said: Said) -> str | None:
     named = [code for code in said.codes if not code.isdigit()]
     return next((one_line(code, 200) for code in named or said.codes), None)
-
-
-def _sender(profile: Profile | str | None, dialect: str | None) -> str | None:
-    return (profile.name if isinstance(profile, Profile) else profile) or dialect
 
 
 def _message(

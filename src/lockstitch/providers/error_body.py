@@ -186,7 +186,7 @@ def _collect_object(value: Mapping[Any, Any], said: Said, depth: int) -> None:
     if isinstance(request_id := fields.get("request_id"), str) and request_id and not said.request_id:
         said.request_id = well_formed(request_id[:200])
     if isinstance(base := fields.get("base_resp"), Mapping):
-        _note_code(f"base_resp:{base.get('status_code')}", said)
+        _note_code(f"minimax:{base.get('status_code')}", said)
     for key in (*_TEXT_KEYS, *_NESTED_KEYS):
         if key in fields:
             _collect(fields[key], said, depth + 1)

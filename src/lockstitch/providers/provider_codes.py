@@ -2,12 +2,13 @@
 
 Compared whole and in lower case. ``STRONG`` codes mean one thing wherever they appear and come before any
 wording; ``WEAK`` ones only sort (a gateway puts ``invalid_request_error`` on anything) and come after it.
-Sources, read 2026-09: https://platform.openai.com/docs/guides/error-codes,
-https://docs.anthropic.com/en/api/errors, https://cloud.google.com/apis/design/errors,
-https://api-docs.deepseek.com/quick_start/error_codes, https://platform.moonshot.ai/docs/api/chat,
-https://docs.litellm.ai/docs/exception_mapping, https://platform.minimax.io/docs/api-reference/errorcode.
+Numbers that mean something only at one vendor stand behind its profile's name. Sources, read 2026-11-30:
+https://docs.claude.com/en/api/errors, https://docs.litellm.ai/docs/exception_mapping,
+https://api-docs.deepseek.com/quick_start/error_codes, https://docs.z.ai/api-reference/api-code,
+https://platform.minimax.io/docs/api-reference/errorcode, and the reports in the tests' tables.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -38,20 +39,21 @@ STRONG: Final = (
         """insufficient_quota exceeded_current_quota_error billing_error billing_hard_limit_reached
         billing_not_active insufficient_balance insufficient_user_quota insufficient_credits
         pre_consume_token_quota_failed account_deactivated arrearage quota_exceeded usage_limit_reached
-        base_resp:1008""",
+        minimax:1008 minimax:2056 zhipu:1113 zhipu:1304 zhipu:1308 zhipu:1309""",
     ),
     CodeRow(
         "CONTENT_FILTER",
         DETERMINISTIC | {403},
         """content_filter content_filtered content_policy_violation responsibleaipolicyviolation
         data_inspection_failed datainspectionfailed contentpolicyviolationerror
-        litellm.contentpolicyviolationerror sensitive_words_detected base_resp:1026 base_resp:1027""",
+        litellm.contentpolicyviolationerror sensitive_words_detected minimax:1026 minimax:1027 zhipu:1301""",
     ),
     CodeRow(
         "MODEL_NOT_FOUND",
         MODEL_AT | {500, 503},
         """model_not_found deploymentnotfound model_not_available model_not_supported unsupported_model
-        model_decommissioned invalid_model modelnotfound unknown_model model_not_exist""",
+        model_decommissioned invalid_model modelnotfound unknown_model model_not_exist
+        zhipu:1211 zhipu:1221 zhipu:1222""",
     ),
     CodeRow("MALFORMED_TOOL_CALL", REQUEST, "tool_use_failed output_parse_failed"),
     CodeRow("REQUEST_TOO_LARGE", REQUEST, "request_too_large payload_too_large"),
@@ -81,17 +83,21 @@ WEAK: Final = (
         """rate_limit_error rate_limit_exceeded rate_limit_reached_error rate_limited rate_limit
         resource_exhausted throttlingexception throttling throttling.ratequota throttling.allocationquota
         toomanyrequests toomanyrequestsexception too_many_requests ratelimitreached requests tokens
-        litellm.ratelimiterror ratelimiterror provider.rate_limit limitexceeded base_resp:1002""",
+        litellm.ratelimiterror ratelimiterror provider.rate_limit limitexceeded minimax:1002 minimax:1039
+        minimax:1041 minimax:2045 zhipu:1302 zhipu:1303""",
     ),
     CodeRow(
-        "TIMEOUT", SERVER, "timeout_error deadline_exceeded request_timeout modeltimeoutexception timeout"
+        "TIMEOUT",
+        SERVER,
+        """timeout_error deadline_exceeded request_timeout modeltimeoutexception timeout minimax:1001""",
     ),
     CodeRow(
         "AUTH",
         REQUEST,
         """authentication_error permission_error unauthenticated permission_denied accessdeniedexception
         unrecognizedclientexception expiredtokenexception invalidsignatureexception unauthorized
-        litellm.authenticationerror authenticationerror base_resp:1004""",
+        litellm.authenticationerror authenticationerror minimax:1004 minimax:2049 zhipu:1000 zhipu:1001
+        zhipu:1002 zhipu:1003 zhipu:1004 zhipu:1220""",
     ),
     CodeRow("MODEL_NOT_FOUND", frozenset({None}), "not_found_error not_found resourcenotfoundexception"),
     CodeRow(
@@ -99,16 +105,29 @@ WEAK: Final = (
         frozenset({None}),
         """api_error server_error internal_error internal_server_error internal internalserverexception
         modelstreamerrorexception upstream_error provider_error litellm.internalservererror litellm.apierror
-        litellm.apiconnectionerror base_resp:1000 base_resp:1013""",
+        litellm.apiconnectionerror minimax:1000 minimax:1013 minimax:1024 minimax:1033 zhipu:500 zhipu:1200
+        zhipu:1230 zhipu:1234""",
     ),
     CodeRow(
         "INVALID_REQUEST",
         frozenset({None}),
         """invalid_request_error invalid_argument validationexception bad_request litellm.badrequesterror
-        invalid_parameter_error failed_precondition invalid_prompt base_resp:2013""",
+        invalid_parameter_error failed_precondition invalid_prompt minimax:2013 zhipu:1210 zhipu:1213
+        zhipu:1214 zhipu:1215""",
         "unrecognised",
     ),
 )
+
+
+NUMBERING: Final[Mapping[str, str]] = {"minimax": "minimax", "zhipu": "zhipu", "zai": "zhipu"}
+"""Profiles whose vendor has numbers of its own, and how they are written in the tables."""
+
+
+def numbered(codes: list[str], profile: str) -> list[str]:
+    """``codes`` with the numbers among them also in the form of the tables, if the profile's vendor has its
+    own."""
+    vendor = NUMBERING.get(profile)
+    return codes if vendor is None else [*codes, *(f"{vendor}:{code}" for code in codes if code.isdigit())]
 
 
 def by_code(codes: list[str], status: int | None, table: tuple[CodeRow, ...]) -> CodeRow | None:

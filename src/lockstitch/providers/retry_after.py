@@ -1,7 +1,7 @@
 """When to come back, as a provider says it: headers in three units, dates, and sentences.
 
 Everything here is pure: the time of the answer comes in as an argument or from its own Date header.
-Sources, read 2026-09: RFC 9110 section 10.2.3 (Retry-After);
+Sources: RFC 9110 section 10.2.3 (Retry-After);
 https://learn.microsoft.com/azure/ai-services/openai/how-to/quota (retry-after-ms);
 https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto (RetryInfo).
 """
