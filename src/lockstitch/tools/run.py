@@ -3,15 +3,18 @@
 The contract about stopping: a run that is cancelled or out of time is told to stop (its task is cancelled,
 ``context.stopping`` is set) and has ``GRACE_S`` to end. A run that does not end by then (a coroutine that
 swallows the cancellation, a thread that is blocked) is left behind: its call is answered, what it does later
-is ignored, and the answer says that it may still be running. A coroutine that blocks the event loop itself is
-beyond help: blocking work belongs into a sync tool.
+is ignored, and the answer says that it may still be running. A coroutine is then closed where it waits; a
+thread cannot be ended. A coroutine that blocks the event loop itself is beyond help: blocking work belongs in a
+sync tool.
 """
 
 import asyncio
+import contextlib
 import dataclasses
+import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
@@ -138,10 +141,27 @@ async def _stop(task: "asyncio.Task[Any]", context: ToolContext) -> bool:
     try:
         await asyncio.wait({task}, timeout=GRACE_S)
     finally:
-        if not task.done():
-            _left_behind.add(task)
-            task.add_done_callback(_left_behind.discard)
-    return task.done()
+        stopped = task.done()
+        if not stopped:
+            _cut_off(task)
+    return stopped
+
+
+def _cut_off(task: "asyncio.Task[Any]") -> None:
+    """Ends the coroutine where it waits, whether it wants or not, so that the loop can be closed one day."""
+    _left_behind.add(task)
+    task.add_done_callback(_let_go)
+    coroutine = task.get_coro()
+    if isinstance(coroutine, Coroutine):
+        with contextlib.suppress(RuntimeError):  # it ignores even that; nothing else can be done to it
+            coroutine.close()
+    task.cancel()
+
+
+def _let_go(task: "asyncio.Task[Any]") -> None:
+    _left_behind.discard(task)
+    if not task.cancelled():
+        task.exception()  # looked at, so that the loop does not report what nobody waits for
 
 
 async def _presented(
@@ -169,14 +189,17 @@ async def _kept(text: str, sink: Callable[[bytes], str]) -> str | None:
 
 
 def _guarded(context: ToolContext) -> ToolContext:
-    """A context of this run alone, whose progress may be called from any thread and never raises."""
+    """A context of this run alone; its progress may be called from any thread, and neither raises nor tells
+    anything once the run has been told to stop."""
     loop = asyncio.get_running_loop()
     show = context.progress
     broken = False
 
+    stopping = threading.Event()
+
     def deliver(text: str) -> None:
         nonlocal broken
-        if broken:
+        if broken or stopping.is_set():
             return
         try:
             show(text)
@@ -190,7 +213,7 @@ def _guarded(context: ToolContext) -> ToolContext:
         except RuntimeError:
             return  # the loop is closed: a run left behind has nobody to show this to
 
-    return dataclasses.replace(context, progress=progress)
+    return dataclasses.replace(context, progress=progress, stopping=stopping)
 
 
 def _error(text: str) -> ToolOutput:
