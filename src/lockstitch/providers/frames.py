@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from ..schema.failures import Failure
 from ..schema.profiles import Profile
 from ..wire import strict_json
@@ -25,6 +27,15 @@ def parse(data: bytes, notebook: NoteBook | None = None) -> Any:
     Infinity (vLLM writes them into log probabilities) are None, control characters in strings and invalid
     UTF-8 pass.
     """
+    if data.count(b"{") + data.count(b"[") <= strict_json.MAX_DEPTH:
+        try:
+            return msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass  # the lenient way tells whether it is JSON at all
+    return _parse_leniently(data, notebook)
+
+
+def _parse_leniently(data: bytes, notebook: NoteBook | None) -> Any:
     try:
         text = data.decode()
     except UnicodeDecodeError:
