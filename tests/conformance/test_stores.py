@@ -1,13 +1,17 @@
 """Every store of sessions passes one suite."""
 
+from functools import cached_property
 from pathlib import Path
 
+import apsw
 import pytest
 
 from lockstitch.session.file_calls import FileCalls
 from lockstitch.session.file_store import FileStore
 from lockstitch.session.memory_store import MemoryStore
 from lockstitch.session.names import directory_name
+from lockstitch.session.sqlite_database import connect
+from lockstitch.session.sqlite_store import SqliteStore
 from lockstitch.testing.store_suite import StoreSuite
 
 
@@ -38,6 +42,30 @@ class Directories:
         return self.root / directory_name(session_id) / "log.jsonl"
 
 
+class Database:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._number = "(SELECT number FROM sessions WHERE id = ?)"
+
+    def store(self) -> SqliteStore:
+        return SqliteStore(self.path, durable=False)
+
+    def read_log(self, session_id: str) -> bytes:
+        query = f"SELECT data FROM pieces WHERE session = {self._number} ORDER BY start"
+        return b"".join(data for (data,) in self._connection.execute(query, (session_id,)))
+
+    def write_log(self, session_id: str, data: bytes) -> None:
+        with self._connection as connection:
+            connection.execute(f"DELETE FROM pieces WHERE session = {self._number}", (session_id,))
+            for start in range(0, len(data), 1000):
+                piece = (session_id, start, data[start : start + 1000])
+                connection.execute(f"INSERT INTO pieces VALUES ({self._number}, ?, ?)", piece)
+
+    @cached_property
+    def _connection(self) -> apsw.Connection:
+        return connect(self.path, create=False, durable=False)
+
+
 class Memory:
     def __init__(self) -> None:
         self._store = MemoryStore()
@@ -56,6 +84,14 @@ class TestFileStore(StoreSuite):
     @pytest.fixture
     def stored(self, tmp_path: Path) -> Directories:
         return Directories(tmp_path / "sessions")
+
+
+class TestSqliteStore(StoreSuite):
+    byte_step = 7
+
+    @pytest.fixture
+    def stored(self, tmp_path: Path) -> Database:
+        return Database(tmp_path / "deep" / "sessions.db")
 
 
 class TestMemoryStore(StoreSuite):

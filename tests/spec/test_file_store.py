@@ -88,7 +88,8 @@ async def test_nobody_else_can_read_a_session(tmp_path: Path) -> None:
     modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in path.parent.rglob("*")}
     modes[""] = stat.S_IMODE(path.parent.stat().st_mode)
     modes["sessions"] = stat.S_IMODE(store.root.stat().st_mode)
-    directories = {"", "sessions", "damaged"}
+    modes["home"] = stat.S_IMODE(store.root.parent.stat().st_mode)
+    directories = {"", "sessions", "home", "damaged"}
     assert {name for name, mode in modes.items() if mode == 0o700} == directories
     assert {mode for name, mode in modes.items() if name not in directories} == {0o600}
 

@@ -13,7 +13,7 @@ STORE_VARIABLE: Final = "LOCKSTITCH_STORE"
 
 
 def choose_store(spec: str | None, environ: Mapping[str, str]) -> SessionStore:
-    """The store that ``spec`` names: ``files``, ``files:DIRECTORY``, or ``memory``.
+    """The store that ``spec`` names: ``files``, ``files:DIRECTORY``, ``sqlite:FILE``, or ``memory``.
 
     None means the one in ``LOCKSTITCH_STORE``, and without it the directory of ``home.sessions_root``.
     Nothing is made or opened yet. Raises CallerError for a spec of no known form.
@@ -24,9 +24,15 @@ def choose_store(spec: str | None, environ: Mapping[str, str]) -> SessionStore:
             from .file_store import FileStore
 
             return FileStore(Path(place).expanduser() if place else sessions_root(environ))
+        case "sqlite" if place:
+            from .sqlite_store import SqliteStore
+
+            return SqliteStore(Path(place).expanduser())
         case "memory" if not place:
             from .memory_store import MemoryStore
 
             return MemoryStore()
         case _:
-            raise CallerError(f"no store is called {spec!r}: use files, files:DIRECTORY or memory")
+            raise CallerError(
+                f"no store is called {spec!r}: use files, files:DIRECTORY, sqlite:FILE or memory"
+            )

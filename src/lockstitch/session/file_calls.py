@@ -32,7 +32,10 @@ class FileCalls:
         return os.fstat(fd).st_size
 
     def make_directory(self, path: Path) -> None:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Make it and what is missing above it, for the owner only; ``Path.mkdir`` would leave that open."""
+        if not path.parent.exists():
+            self.make_directory(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
 
     def rename(self, source: Path, target: Path) -> None:
         """Fails if ``target`` is a directory that is not empty; replaces a file."""

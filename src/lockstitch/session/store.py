@@ -131,6 +131,12 @@ class SessionLog:
             if channel is not None:
                 await asyncio.shield(asyncio.to_thread(_let_go, channel.sink, release))
 
+    def abandon(self) -> None:
+        """Give the session free at once, from any thread, without waiting for what was not flushed."""
+        self._closed = True
+        if self._channel is not None:
+            _let_go(self._channel.sink, self._release)
+
     def _writable(self) -> Channel:
         if self._channel is None:
             reason = self.report.read_only or "it was opened read-only"

@@ -8,7 +8,7 @@ import asyncio
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from lockstitch.schema.blocks import BlobSource, Image, Text, ToolCall
 from lockstitch.schema.errors import (
@@ -65,6 +65,9 @@ class StoredSessions(Protocol):
 
 class StoreSuite:
     """The tests. Names are the promises."""
+
+    byte_step: ClassVar[int] = 1
+    """Every how many bytes a log is cut and damaged; a slow store may leave some to the others."""
 
     # --- what is taken is read back -------------------------------------------------------------------------
 
@@ -272,7 +275,7 @@ class StoreSuite:
         await written(stored, "s", a_tool_turn(1))
         whole = stored.read_log("s")
         store = stored.store()
-        for cut in range(len(whole)):
+        for cut in range(0, len(whole), self.byte_step):
             stored.write_log("s", whole[:cut])
             events = await opened_and_continued(store, "s")
             complete = whole[: cut + 1].count(b'"}\n')  # a record that only lacks its newline is complete
@@ -287,7 +290,7 @@ class StoreSuite:
         intact = await reopened_events(stored, "s")
         lines = whole.split(b"\n")
         store = stored.store()
-        for offset in range(len(whole)):
+        for offset in range(0, len(whole), self.byte_step):
             damaged = bytearray(whole)
             damaged[offset] ^= 1 << (offset % 8)
             stored.write_log("s", bytes(damaged))

@@ -1,0 +1,100 @@
+"""A log in a database: the file's bytes in pieces, each the appends of one commit."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import apsw
+
+from lockstitch.schema.blocks import BlobSource
+
+from .blobs import checked_name, lost, source_of, verified
+from .scan import Damage
+from .sqlite_database import SqliteFile, told
+
+
+class PieceSink:
+    """The end of one log; the store's committer writes for it, all logs in one transaction."""
+
+    def __init__(self, file: SqliteFile, number: int, end: int) -> None:
+        self.number = number
+        """Of the session, in its database."""
+        self.end = end
+        """Length of the log in bytes."""
+        self._file = file
+
+    def commit(self, data: bytes, *, sync: bool) -> None:
+        """See ``committer.Sink``."""
+        self._file.write(lambda connection: insert(connection, self, data))
+        self.end += len(data)
+
+    def close(self) -> None:
+        """The database is the store's to close."""
+
+
+class SqliteBlobs:
+    """One session's blobs in its store's database."""
+
+    def __init__(self, file: SqliteFile, number: int) -> None:
+        self._file = file
+        self._number = number
+
+    def put(self, data: bytes) -> BlobSource:
+        source = source_of(data)
+        row = (self._number, source.sha256, data)
+        query = "INSERT OR REPLACE INTO blobs VALUES (?, ?, ?)"
+        self._file.write(lambda connection: connection.execute(query, row))
+        return source
+
+    def get(self, sha256: str) -> bytes:
+        where = (self._number, checked_name(sha256))
+        query = "SELECT data FROM blobs WHERE session = ? AND sha256 = ?"
+        with told(self._file.path), self._file.reading() as connection:
+            data = None if connection is None else connection.execute(query, where).get
+        if data is None:
+            raise lost(sha256, f"it is not in {self._file.path}")
+        return verified(data, sha256)
+
+    def place(self, sha256: str) -> str:
+        return f"blob {checked_name(sha256)} in {self._file.path}"
+
+
+def read_pieces(connection: apsw.Connection, number: int) -> Iterator[bytes]:
+    """The bytes of a log, in order."""
+    query = "SELECT data FROM pieces WHERE session = ? ORDER BY start"
+    for (data,) in connection.execute(query, (number,)):
+        yield data
+
+
+def insert(connection: apsw.Connection, sink: PieceSink, data: bytes) -> None:
+    """Append ``data``; the caller moves ``sink.end`` once the transaction is made."""
+    if data:
+        connection.execute("INSERT INTO pieces VALUES (?, ?, ?)", (sink.number, sink.end, data))
+        now = time.time_ns() // 1_000_000
+        connection.execute("UPDATE sessions SET updated_ms = ? WHERE number = ?", (now, sink.number))
+
+
+def copy_aside(connection: apsw.Connection, number: int, places: Sequence[Damage]) -> None:
+    """Keep the bytes of each damaged place that has no copy yet."""
+    for place in places:
+        data = b"".join(_range(connection, number, place.offset, place.offset + place.length))
+        row = (number, place.offset, place.digest, data)
+        connection.execute("INSERT OR IGNORE INTO damaged VALUES (?, ?, ?, ?)", row)
+
+
+def cut(connection: apsw.Connection, number: int, end: int) -> None:
+    """Take away what lies behind the byte ``end`` of the log."""
+    connection.execute("DELETE FROM pieces WHERE session = ? AND start >= ?", (number, end))
+    connection.execute(
+        "UPDATE pieces SET data = substr(data, 1, ?2 - start) "
+        "WHERE session = ?1 AND start < ?2 AND start + length(data) > ?2",
+        (number, end),
+    )
+
+
+def _range(connection: apsw.Connection, number: int, start: int, end: int) -> Iterator[bytes]:
+    query = (
+        "SELECT start, data FROM pieces "
+        "WHERE session = ?1 AND start < ?3 AND start + length(data) > ?2 ORDER BY start"
+    )
+    for begin, data in connection.execute(query, (number, start, end)):
+        yield data[max(start - begin, 0) : end - begin]

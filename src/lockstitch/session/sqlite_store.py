@@ -1,0 +1,139 @@
+"""All sessions in one SQLite file: for many small sessions, and where one file is easier to keep.
+
+A session's log is the same bytes as in the file store, in pieces; scanning, judging and mending are the same
+code. All logs that have something to write share one transaction.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeVar
+
+import apsw
+
+from lockstitch.schema.errors import StorageError
+
+from .committer import Committer, Work
+from .lock import owner
+from .log_reader import Fold, FoldFailedError
+from .mending import check_report
+from .names import directory_name
+from .reports import CheckReport, Listing, SessionInfo
+from .sqlite_database import SqliteFile, told
+from .sqlite_log import PieceSink, insert
+from .sqlite_open import SqliteOpening
+from .store import SessionLog
+
+LOCKS_SUFFIX: Final = "-locks"
+"""Of the directory beside the database with a lock per session: SQLite's own last for a transaction only."""
+
+T = TypeVar("T")
+Rows: TypeAlias = list[Any]
+
+
+class SqliteStore:
+    """Sessions in the SQLite file ``path``, which is made with the first of them.
+
+    See ``store.SessionStore`` for what the methods promise. Without ``durable`` a flush does not wait for the
+    disk: for tests.
+    """
+
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
+        self.path = Path(path)
+        self._file = SqliteFile(self.path, durable=durable)
+        self._locks = self.path.with_name(self.path.name + LOCKS_SUFFIX)
+        self._committer = Committer(self._commit)
+
+    async def open(
+        self,
+        session_id: str,
+        *,
+        create: bool = True,
+        cwd: str = "",
+        fold: Fold | None = None,
+        strict: bool = False,
+        read_only: bool = False,
+    ) -> SessionLog:
+        opening = self._opening(session_id, cwd, fold)
+        work = asyncio.ensure_future(
+            asyncio.to_thread(
+                self._told, opening.view if read_only else lambda: opening.write(create=create, strict=strict)
+            )
+        )
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            opening.cancel()
+            work.add_done_callback(_close_unclaimed)
+            raise
+
+    async def list(self) -> Listing:
+        return await asyncio.to_thread(self._told, self._list)
+
+    async def check(self, session_id: str) -> CheckReport:
+        return await asyncio.to_thread(self._told, lambda: self._check(session_id))
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._close)
+
+    def _opening(self, session_id: str, cwd: str, fold: Fold | None) -> SqliteOpening:
+        return SqliteOpening(
+            self._file, self._locks, session_id, cwd=cwd, fold=fold, committer=self._committer
+        )
+
+    def _told(self, work: Callable[[], T]) -> T:
+        try:
+            with told(self.path):
+                return work()
+        except FoldFailedError as failed:
+            raise failed.cause from None
+
+    def _commit(self, batch: Sequence[Work]) -> None:
+        """Write the work of all logs in one transaction."""
+
+        def change(connection: apsw.Connection) -> None:
+            for work in batch:
+                insert(connection, _sink(work), work.data)
+
+        try:
+            self._file.write(change)
+        except StorageError as error:
+            if len(batch) == 1:
+                batch[0].error = error
+                return
+            for work in batch:  # one log's fault must not be the others'
+                self._commit([work])
+            return
+        for work in batch:
+            _sink(work).end += len(work.data)
+
+    def _check(self, session_id: str) -> CheckReport:
+        reader = self._opening(session_id, "", None).read()
+        in_use_by = owner(self._locks / directory_name(session_id))
+        return check_report(reader, session_id, path=str(self.path), in_use_by=in_use_by)
+
+    def _list(self) -> Listing:
+        query = (
+            "SELECT id, cwd, created_ms, updated_ms, coalesce(size, 0) FROM sessions "
+            "LEFT JOIN (SELECT session, sum(length(data)) AS size FROM pieces GROUP BY session) "
+            "ON session = number ORDER BY updated_ms DESC, id"
+        )
+        with self._file.reading() as connection:
+            rows: Rows = [] if connection is None else connection.execute(query).fetchall()
+        names = ("id", "cwd", "created_ms", "updated_ms", "bytes")
+        return [SessionInfo(path=str(self.path), **dict(zip(names, row, strict=True))) for row in rows]
+
+    def _close(self) -> None:
+        self._committer.close()
+        self._file.close()
+
+
+def _sink(work: Work) -> PieceSink:
+    assert isinstance(work.sink, PieceSink)
+    return work.sink
+
+
+def _close_unclaimed(work: "asyncio.Task[SessionLog]") -> None:
+    """Give the session free that was opened after its caller was cancelled."""
+    if not work.cancelled() and work.exception() is None:
+        work.result().abandon()
