@@ -2,10 +2,10 @@
 
 The contract about stopping: a run that is cancelled or out of time is told to stop (its task is cancelled,
 ``context.stopping`` is set) and has ``GRACE_S`` to end. A run that does not end by then (a coroutine that
-swallows the cancellation, a thread that is blocked) is left behind: its call is answered, what it does later
-is ignored, and the answer says that it may still be running. A coroutine is then closed where it waits; a
-thread cannot be ended. A coroutine that blocks the event loop itself is beyond help: blocking work belongs in a
-sync tool.
+swallows the cancellation, a thread that is blocked) is left behind: its call is answered, what it does
+later is ignored, and the answer says that it may still be running. A coroutine is then closed where it
+waits; a thread cannot be ended. A coroutine that blocks the event loop itself is beyond help: blocking work
+belongs in a sync tool.
 """
 
 import asyncio
