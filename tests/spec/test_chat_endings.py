@@ -382,6 +382,13 @@ class TestAnswersThatBreak:
         decoder.fail(BROKEN)
         assert text_of(decoder.result) == "a\n<tool_ca"
 
+    @pytest.mark.parametrize(("aborted", "code"), [(False, "TRANSPORT"), (True, "ABORTED")])
+    def test_a_text_may_stand_for_the_failure(self, aborted: bool, code: str) -> None:
+        decoder = Decoder("openai-chat")
+        decoder.fail("connection reset", aborted=aborted)
+        cause = decoder.result.finish.failure
+        assert cause is not None and (cause.code, cause.message) == (code, "connection reset")
+
     def test_nothing_follows_the_finish(self) -> None:
         decoder = Decoder("openai-chat")
         decoder.fail(BROKEN)

@@ -1,7 +1,8 @@
 """The field cases: what users met, through the same function as ``lockstitch wire decode``.
 
-``tests/recorded/cases/wire.jsonl`` says for each case what must come out; its format is explained in
-``docs/decode.md``. A case of a protocol that this version does not translate yet fails by name.
+A line of ``tests/recorded/cases/wire.jsonl`` is one case. ``input`` holds the payload of each ``data:`` line, or
+the reads of a body as base64; ``expected`` the message, finish, usage and class of error, or ``one_of`` several;
+``<synthetic>`` stands for any fresh id, and null arguments with ``invalid`` for a call that must not be run.
 """
 
 import base64

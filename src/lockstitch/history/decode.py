@@ -176,21 +176,25 @@ class Decoder:
             return self._end_document()
         return self._end_stream()
 
-    def fail(self, failure: Failure, *, aborted: bool = False) -> list[Chunk]:
+    def fail(self, cause: Failure | str, *, aborted: bool = False) -> list[Chunk]:
         """The body will not come to its end: the connection broke, a deadline passed, or (``aborted``) the
-        caller
-        stopped. What the provider already said decides the ending: its error, its status, a finish reason.
+        caller stopped. A text stands for a TRANSPORT or ABORTED failure with that message.
+
+        What the provider already said decides the ending, unless the caller aborted: an error of its own, an
+        error status, a finish reason behind which only the end is missing.
         """
         if self.finished:
             return []
-        if not aborted:
-            if not 200 <= self._status < 300 or self._kind == "page":
-                return self.end()
-            chunks = self._frames([frame for frame in self._sse.end() if _is_whole(frame)])
-            if self._kind == "json" and (value := self._document()) is not None:
-                chunks += self._emit(self._translator.document(value))
-            return chunks + self._emit(self._translator.fail(failure))
-        return self._emit(self._translator.fail(failure, aborted=True))
+        if isinstance(cause, str):
+            cause = failure("ABORTED" if aborted else "TRANSPORT", cause)
+        if aborted:
+            return self._emit(self._translator.fail(cause, aborted=True))
+        if not 200 <= self._status < 300 or self._kind == "page":
+            return self.end()
+        chunks = self._frames([frame for frame in self._sse.end() if _is_whole(frame)])
+        if self._kind == "json" and (value := self._document()) is not None:
+            chunks += self._emit(self._translator.document(value))
+        return chunks + self._emit(self._translator.fail(cause))
 
     # ---- bytes -------------------------------------------------------------------------------
 
