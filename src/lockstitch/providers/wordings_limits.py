@@ -16,6 +16,7 @@ RATE: Final = r"""
     too many requests
     rate[ _-]?limit
     request rate increased
+    slow down
     (?<!free )allocated quota exceeded
     concurren(?:cy|t) (?:request )?limit
     too many concurrent
