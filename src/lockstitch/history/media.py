@@ -39,6 +39,8 @@ def fitted(image: Image, policy: Policy) -> Image | str:
         case UrlSource():
             return image if _reachable(image.source.url, policy) else NO_IMAGE
         case BlobSource():
+            if not image.source.sha256:
+                return NO_IMAGE  # A plain request named a size and no data.
             return image if image.media_type in policy.image_types else _unsupported(image)
         case _:
             assert_never(image.source)

@@ -89,6 +89,8 @@ class Policy:
     """Something follows the reasoning in its message (anthropic, responses)."""
     sealed_reasoning: bool
     """Reasoning goes back only in its encrypted form (responses, unless the provider stores it)."""
+    item_ids: bool
+    """Blocks may carry ids of the provider's items (responses)."""
     image_types: frozenset[str]
     name_max: int
     """Characters of a tool's name."""
@@ -148,6 +150,7 @@ def policy(
         signed_reasoning=anthropic,
         reasoning_leads=protocol in ("anthropic-messages", "openai-responses"),
         sealed_reasoning=protocol == "openai-responses" and not (stored or profile.repeats_reasoning),
+        item_ids=protocol == "openai-responses",
         image_types=IMAGE_TYPES[protocol],
         name_max=128 if anthropic else 64,
     )

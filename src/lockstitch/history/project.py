@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final, NamedTuple
 
-from ..schema.blocks import Block, Text, ToolResult
+from ..schema.blocks import Text, ToolResult
 from ..schema.messages import Message
 from ..schema.notes import Anomaly
 from ..schema.profiles import Profile
 from .pair import Pairing
 from .policy import Policy, policy
-from .shape import shape
+from .shape import joined, shape
 
 CONTINUE: Final = "Continue."
 """Stands where a request would end in, or begin with, an assistant message that the target does not take."""
@@ -149,22 +149,13 @@ class Projector:
         """What the request needs at its end if nothing follows."""
         placeholder = [Message("user", (Text(text=CONTINUE),))]
         where = f"request[{len(self._out)}]"
-        last = self._out[-1] if self._out else None
-        if last is None or last.role == "system":
+        if not any(message.role in ("user", "tool") for message in self._out):
             return placeholder, [Anomaly("user_added", where, detail="no user message was left")]
-        if last.role == "assistant" and not self.policy.profile.prefill:
+        if self._out[-1].role == "assistant" and not self.policy.profile.prefill:
             return placeholder, [Anomaly("user_added", where, detail="the target takes no prefill")]
         return [], []
 
 
 def _merged(first: Message, second: Message) -> Message:
-    """Both as one message; where text meets text, a blank line lies between."""
-    before, after = first.content, second.content
-    end, start = before[-1] if before else None, after[0] if after else None
-    seam: tuple[Block, ...]
-    if isinstance(end, Text) and isinstance(start, Text) and not (end.extra or start.extra):
-        seam = (Text(text=f"{end.text}\n\n{start.text}"),)
-        before, after = before[:-1], after[1:]
-    else:
-        seam = ()
-    return Message(first.role, (*before, *seam, *after), extra=first.extra or second.extra)
+    content = joined(list(first.content), list(second.content))
+    return Message(first.role, tuple(content), extra=first.extra or second.extra)

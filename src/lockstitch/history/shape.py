@@ -15,6 +15,7 @@ from ..schema.blocks import Block, Image, Opaque, Reasoning, Text, ToolCall, Too
 from ..schema.messages import Message, Role
 from ..schema.notes import Anomaly
 from .clean import clean_arguments, clean_text, clean_value
+from .item_ids import with_valid_ids
 from .media import IN_NEXT_MESSAGE, NO_PLACE, fitted
 from .pair import Exchange, Node, Plain, Slot
 from .policy import RUNGS, Policy
@@ -49,6 +50,17 @@ def shape(node: Node, policy: Policy) -> Shaped:
     else:
         shaping.exchange(node)
     return shaping.out
+
+
+def joined(before: list[Block], after: list[Block]) -> list[Block]:
+    """The content of two messages as that of one; where text meets text, a blank line lies between."""
+    end, start = before[-1] if before else None, after[0] if after else None
+    if not isinstance(end, Text) or not isinstance(start, Text):
+        return [*before, *after]
+    plain = not (end.extra or start.extra or end.replay or start.replay)
+    if not plain or not end.text.strip() or not start.text.strip():
+        return [*before, *after]
+    return [*before[:-1], Text(text=f"{end.text}\n\n{start.text}"), *after[1:]]
 
 
 def wire_name(name: str, policy: Policy) -> str:
@@ -190,21 +202,32 @@ class _Shaping:
     def _assistant_content(self, node: Exchange, sent: set[int]) -> Sequence[Block]:
         content: list[Block] = []
         position = 0
+        tool_turn = node.in_tool_turn or bool(sent)
         for where, message in node.sources:
+            part: list[Block] = []
             for block in message.content:
                 if isinstance(block, ToolCall):
                     if position in sent:
-                        content.append(self._call(node.slots[position], message, where))
+                        part.append(self._call(node.slots[position], message, where))
                     position += 1
                 else:
-                    tool_turn = node.in_tool_turn or bool(sent)
-                    content.extend(self._assistant_block(block, message, where, in_tool_turn=tool_turn))
+                    part.extend(self._assistant_block(block, message, where, in_tool_turn=tool_turn))
+            content = joined(content, part)
         where = node.sources[0][0]
         content = self._without_blanks(content, bool(sent), where)
         content = self._paired_server_calls(content, where)
         if sent and self._policy.texts_before_calls:
             content = _texts_first(content)
-        return self._with_reasoning(content, bool(sent), where)
+        content = self._with_reasoning(content, bool(sent), where)
+        return self._with_valid_ids(content, node, where) if self._policy.item_ids else content
+
+    def _with_valid_ids(self, content: list[Block], node: Exchange, where: str) -> list[Block]:
+        said = sum(isinstance(block, Reasoning) for _, message in node.sources for block in message.content)
+        kept = sum(isinstance(block, Reasoning) for block in content)
+        valid = with_valid_ids(content, reasoning_left_out=kept < said)
+        if valid != content:
+            self._note("item_id_dropped", where, detail="it is refused without the reasoning before it")
+        return valid
 
     def _assistant_block(
         self, block: Block, message: Message, where: str, *, in_tool_turn: bool

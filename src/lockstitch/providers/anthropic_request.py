@@ -10,6 +10,7 @@ https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking,
 https://platform.claude.com/docs/en/build-with-claude/structured-outputs.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, assert_never
@@ -32,7 +33,6 @@ from ..schema.blocks import (
 from ..schema.messages import Message, Options, Request, ToolSpec
 from ..schema.notes import Note
 from ..schema.profiles import Profile
-from ..wire.strict_json import InvalidJson, arguments
 from .options import supported
 from .wire_request import WireRequest
 
@@ -172,9 +172,19 @@ def _block(block: Block, *, keep_marks: bool) -> dict[str, Any]:
 
 def _input(text: str) -> object:
     """The arguments as an object; text that is none is kept, for the validator to name."""
+    if not text or text == "{}":
+        return {}
     try:
-        return arguments(text)
-    except InvalidJson:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return _lenient(text)
+
+
+def _lenient(text: str) -> object:
+    """Text with lone surrogates, which the validator is to see as they are; or no JSON at all."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
         return text
 
 

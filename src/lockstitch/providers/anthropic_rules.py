@@ -304,6 +304,7 @@ class AnthropicRules:
             case "redacted_thinking":
                 if not isinstance(block.get("data"), str) or not block["data"]:
                     self._add("thinking_signature", where, "redacted_thinking without data")
+                self._own(block, where)
             case _ if kind in _ASSISTANT_BLOCKS:
                 self._any(block, where)
             case _:
@@ -317,7 +318,11 @@ class AnthropicRules:
         self._said(block["thinking"], where)
         if not isinstance(block.get("signature"), str) or not block["signature"]:
             self._add("thinking_signature", where, "the signature is missing")
-        elif block.get("model", self._model) != self._model:
+        self._own(block, where)
+
+    def _own(self, block: Mapping[str, Any], where: str) -> None:
+        """Agents that keep a block's model beside it tell what the signature alone does not."""
+        if block.get("model", self._model) != self._model:
             self._add("thinking_signature", where, f"signed by {block['model']!r}, another model")
 
     def _call(self, block: Mapping[str, Any], where: str) -> None:

@@ -9,6 +9,7 @@ https://ai.google.dev/gemini-api/docs/function-calling, https://ai.google.dev/ge
 https://ai.google.dev/gemini-api/docs/thought-signatures (the stand-in signature).
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, assert_never
@@ -31,13 +32,14 @@ from ..schema.blocks import (
 from ..schema.messages import Message, Options, Request, ToolSpec
 from ..schema.notes import Note
 from ..schema.profiles import Profile
-from ..wire.strict_json import InvalidJson, arguments
 from .options import supported
 from .wire_request import WireRequest
 
 DIALECT: Final = "gemini"
 STAND_IN_SIGNATURE: Final = "skip_thought_signature_validator"
 MAX_STOP_SEQUENCES: Final = 5
+UNSENT_ID: Final = "noid-"
+"""Begins ids that reading a request gave to calls which had none; they are not sent."""
 
 _ROLES: Final[Mapping[str, str]] = {"assistant": "model", "tool": "user", "user": "user", "system": "system"}
 _GENERATION: Final = re.compile(r"gemini-(\d+)")
@@ -82,16 +84,18 @@ def split_system(system: str, messages: Sequence[Message]) -> tuple[list[dict[st
     return parts, messages[count:]
 
 
-def encode_messages(messages: Iterable[Message], profile: Profile, *, model: str) -> list[dict[str, Any]]:
-    """Wire contents in order.
+def encode_messages(
+    messages: Iterable[Message], profile: Profile, *, model: str, names: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """Wire contents in order; ``names`` maps ids of earlier calls to their tools.
 
     Neighbouring messages of the role ``tool``, which only an unprojected request has, become one content.
     """
     wire: list[dict[str, Any]] = []
-    names: dict[str, str] = {}
+    known = dict(names or {})
     last = ""
     for message in messages:
-        encoded = encode_message(message, profile, model=model, names=names)
+        encoded = encode_message(message, profile, model=model, names=known)
         if last == message.role == "tool":
             wire[-1] = {**wire[-1], "parts": [*wire[-1]["parts"], *encoded["parts"]]}
         else:
@@ -140,7 +144,7 @@ def _part(block: Block, names: Mapping[str, str]) -> dict[str, Any]:
         case Image():
             return {**extra, **_image(block.media_type, block.source), **_signature(block)}
         case ToolCall():
-            call = {"id": block.id, "name": block.name, "args": _args(block.arguments)}
+            call = {**_id(block.id), "name": block.name, "args": _args(block.arguments)}
             return {**extra, "functionCall": call, **_signature(block)}
         case ToolResult():
             return {**extra, "functionResponse": _response(block, names)}
@@ -159,19 +163,30 @@ def _signature(block: Text | Image | ToolCall) -> dict[str, Any]:
 
 def _args(text: str) -> object:
     """The arguments as an object; text that is none is kept, for the validator to name."""
+    if not text or text == "{}":
+        return {}
     try:
-        return arguments(text)
-    except InvalidJson:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return _lenient(text)
+
+
+def _lenient(text: str) -> object:
+    """Text with lone surrogates, which the validator is to see as they are; or no JSON at all."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
         return text
 
 
 def _response(result: ToolResult, names: Mapping[str, str]) -> dict[str, Any]:
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))
-    return {
-        "id": result.call_id,
-        "name": names.get(result.call_id, ""),
-        "response": {"error" if result.is_error else "output": text},
-    }
+    response = {"error" if result.is_error else "output": text}
+    return {**_id(result.call_id), "name": names.get(result.call_id, ""), "response": response}
+
+
+def _id(call_id: str) -> dict[str, str]:
+    return {} if call_id.startswith(UNSENT_ID) else {"id": call_id}
 
 
 def _image(media_type: str, source: ImageSource) -> dict[str, Any]:

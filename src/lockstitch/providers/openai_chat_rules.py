@@ -246,6 +246,8 @@ class ChatRules:
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(call, Mapping) or not isinstance(function, Mapping):
             self._add("call_shape", where, "not an object with a function")
+            if isinstance(call, Mapping):
+                self._call_id(call.get("id"), where)
             return
         if call.get("type") != "function":
             self._add("call_shape", where, "type is not 'function'")
@@ -312,7 +314,9 @@ def _says_something(part: Mapping[str, Any]) -> bool:
 def asks_for_reasoning(body: Mapping[str, Any]) -> bool:
     """Whether the request switches thinking on by a field that the vendors document."""
     thinking = body.get("thinking")
-    return isinstance(thinking, Mapping) and thinking.get("type") == "enabled"
+    if isinstance(thinking, Mapping):
+        return thinking.get("type") in ("enabled", "adaptive")
+    return thinking is True or body.get("enable_thinking") is True
 
 
 def tool_violations(body: Mapping[str, Any]) -> list[Violation]:

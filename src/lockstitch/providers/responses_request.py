@@ -32,6 +32,7 @@ from ..schema.messages import Message, Options, Request, ToolSpec
 from ..schema.notes import Note
 from ..schema.profiles import Profile
 from .options import supported
+from .parsed import ITEM
 from .wire_request import WireRequest
 
 DIALECT: Final = "openai-responses"
@@ -87,18 +88,22 @@ def encode_message(message: Message, profile: Profile) -> list[dict[str, Any]]:
     """One message as items: each call, result, reasoning and foreign block is one; the rest are messages."""
     items: list[dict[str, Any]] = []
     parts: list[dict[str, Any]] = []
+    fields: Mapping[str, Any] = {}
     said = "output_text" if message.role == "assistant" else "input_text"
     for block in message.content:
         item = _item(block)
-        if item is None:
-            parts.append(_part(block, said))
+        begins = block.extra is not None and ITEM in block.extra
+        if parts and (item is not None or begins):
+            items.append(_message(message, parts, fields))
+            parts, fields = [], {}
+        if item is not None:
+            items.append(item)
             continue
-        if parts:
-            items.append(_message(message, parts))
-            parts = []
-        items.append(item)
+        if begins:
+            fields = (block.extra or {})[ITEM]
+        parts.append(_part(block, said))
     if parts or not items:
-        items.append(_message(message, parts))
+        items.append(_message(message, parts, fields))
     return _with_repeated_reasoning(items) if profile.repeats_reasoning else items
 
 
@@ -127,12 +132,12 @@ def _own(block: Block) -> Mapping[str, Any]:
     return {key: value for key, value in (block.extra or {}).items() if key != "cache_control"}
 
 
-def _message(message: Message, parts: list[dict[str, Any]]) -> dict[str, Any]:
+def _message(message: Message, parts: list[dict[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:
     role = "user" if message.role == "tool" else message.role
     content: object = parts
     if role != "assistant" and len(parts) == 1 and set(parts[0]) == {"type", "text"}:
         content = parts[0]["text"]
-    return {**(message.extra or {}), "type": "message", "role": role, "content": content}
+    return {**(message.extra or {}), **fields, "type": "message", "role": role, "content": content}
 
 
 def _part(block: Block, said: str) -> dict[str, Any]:
