@@ -1,8 +1,9 @@
 """The field cases: what users met, through the same function as ``lockstitch wire decode``.
 
-A line of ``tests/recorded/cases/wire.jsonl`` is one case. ``input`` holds the payload of each ``data:`` line, or
-the reads of a body as base64; ``expected`` the message, finish, usage and class of error, or ``one_of`` several;
-``<synthetic>`` stands for any fresh id, and null arguments with ``invalid`` for a call that must not be run.
+A line of ``tests/recorded/cases/wire.jsonl`` is one case. ``input`` holds the payload of each ``data:`` line,
+or the reads of a body as base64; ``expected`` the message, finish, usage and class of error, or ``one_of``
+several; ``<synthetic>`` stands for any fresh id, and null arguments with ``invalid`` for a call that must not
+be run.
 """
 
 import base64
@@ -32,13 +33,9 @@ CODES = {
     "upstream_error": ("SERVER", "OVERLOADED"),
     "protocol_error": ("MALFORMED_RESPONSE", "NOT_AN_API"),
 }
-TRANSLATED = ("openai-chat",)
-"""Protocols whose cases must pass; each translator adds its own."""
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, case in CASES.items() if case["input"]["protocol"] in TRANSLATED]
-)
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("split", ["reads as recorded", "one byte a read"])
 def test_a_field_case_comes_out_as_expected(name: str, split: str) -> None:
     given, expected = CASES[name]["input"], CASES[name]["expected"]
