@@ -75,16 +75,16 @@ def test_chunks_are_printed_one_a_line_with_a_version() -> None:
         *("block_start", "text_delta", "block_start", "tool_call_delta"),
         *("block_end", "block_end", "usage", "finish"),
     ]
-    assert {line["format"] for line in lines} == {1}
+    assert {line["v"] for line in lines} == {1}
     assert lines[3] == {
-        "format": 1,
+        "v": 1,
         "type": "tool_call_delta",
         "index": 1,
         "arguments": "{}",
         "id": "c1",
         "name": "ls",
     }
-    assert lines[-1] == {"format": 1, "type": "finish", "reason": "tool_calls", "failure": None}
+    assert lines[-1] == {"v": 1, "type": "finish", "reason": "tool_calls", "failure": None}
 
 
 def test_profile_tools_and_status_count() -> None:

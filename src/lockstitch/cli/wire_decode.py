@@ -84,7 +84,7 @@ def _read(file: str) -> bytes:
 
 def _lines(chunks: list[Chunk]) -> Iterator[bytes]:
     for chunk in chunks:
-        yield _json({"format": CHUNKS_FORMAT, **chunk_json(chunk)})
+        yield _json({"v": CHUNKS_FORMAT, **chunk_json(chunk)})
 
 
 def _json(value: object) -> bytes:

@@ -47,7 +47,7 @@ async def _serve(server: Gateway) -> None:
         except NotImplementedError:  # Windows: KeyboardInterrupt ends it instead
             break
     async with server:
-        listening = {"format": 1, "base_url": server.base_url, "url": server.url, "port": server.port}
+        listening = {"v": 1, "base_url": server.base_url, "url": server.url, "port": server.port}
         click.echo(json.dumps(listening))
         click.echo(f"gateway: {server.url}, received requests at {server.url}/requests", err=True)
         await stop.wait()

@@ -144,7 +144,7 @@ class Gateway:
             if request.method == "GET" and path == "/healthz":
                 return await sender.send_document(request, 200, {"ok": True})
             if request.method == "GET" and path == "/requests":
-                return await sender.send_document(request, 200, {"format": 1, "requests": self.requests})
+                return await sender.send_document(request, 200, {"v": 1, "requests": self.requests})
             played = self._player.play(request)
             try:
                 return await sender.send(request, played.status, played.body, played.answer)
