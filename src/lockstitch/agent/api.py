@@ -23,10 +23,11 @@ from ..schema.errors import CallerError
 from ..schema.events import Event
 from ..schema.messages import Options
 from ..session.store import SessionStore
+from ..tools.approval import Policy
 from ..tools.contract import Tool, ToolContext, tool
 from ..tools.registry import Registry
 from . import portal
-from .approval import Approver
+from .approval import Approvals, Approver
 from .driver import Models, World
 from .events import UserEvent
 from .hooks import Hooks
@@ -55,6 +56,8 @@ class Agent:
         store: SessionStore | Path | str | None = None,
         budget: Budget | None = None,
         approve: "Approver | Literal[True, '--yes'] | None" = None,
+        policy: Policy | None = None,
+        approvals_file: Path | None = None,
         base_url: str | None = None,
         cwd: Path | str | None = None,
         options: Options | None = None,
@@ -69,9 +72,9 @@ class Agent:
 
         ``store``: where sessions are kept; None: the user's data directory (``LOCKSTITCH_HOME``).
         ``approve``: asked about tools that need it; True allows all; with None a call that needs it ends the
-        turn.
+        turn. ``policy``: rules to allow, ask or deny; ``approvals_file`` keeps what was allowed for good.
         ``cwd``: workspace of the tools; None: the session's, for a new one the current directory.
-        Raises CallerError for tools that cannot be described.
+        Raises CallerError for tools that cannot be described and rules that cannot be read.
         """
         self._model = model
         self._registry = Registry(item if isinstance(item, Tool) else tool(item) for item in tools)
@@ -81,6 +84,8 @@ class Agent:
         self._options = options
         self._hooks = hooks or Hooks()
         self._approve = approve
+        self._policy = (policy or Policy()).checked()
+        self._approvals_file = approvals_file
         self._environ = environ
         self._rules = Rules(
             retry=retry or RetryPolicy(),
@@ -190,8 +195,13 @@ class Agent:
                 clock_ms=lambda: time.time_ns() // 1_000_000,
                 jitter=random.random,
                 hooks=self._hooks,
-                approve=self._approve if callable(self._approve) else None,
-                approve_all=self._approved_beforehand(),
+                approvals=Approvals(
+                    workspace=workspace,
+                    policy=self._policy,
+                    beforehand=self._approved_beforehand(),
+                    approver=self._approve if callable(self._approve) else None,
+                    file=self._approvals_file,
+                ),
                 tool_context=_surroundings(workspace, log.id, environ),
             )
         except BaseException:
@@ -239,7 +249,7 @@ class Agent:
         return "policy" if self._approve is True else self._approve
 
     def _free_tools(self) -> frozenset[str]:
-        if self._hooks.before_tool is not None:
+        if self._hooks.before_tool is not None or self._policy.ask or self._policy.deny:
             return frozenset()
         return frozenset(tool.name for tool in self._registry if tool.needs == "nothing")
 

@@ -43,8 +43,12 @@ def call_asked(state: State, working: Working, asked: CallAsked) -> Move:
     if not _is(working, asked.position, "deciding"):
         return state, ()
     call = working.slots[asked.position].call
-    body = Approval(message_seq=working.message_seq, position=asked.position, decision="asked")
-    told = events.ApprovalNeeded(call_id=call.id, name=call.name, arguments=call.arguments)
+    body = Approval(
+        message_seq=working.message_seq, position=asked.position, decision="asked", pattern=asked.rule
+    )
+    told = events.ApprovalNeeded(
+        call_id=call.id, name=call.name, arguments=call.arguments, reason=asked.reason, rule=asked.rule
+    )
     return state, (Append((body,)), Flush(), Emit(told))
 
 

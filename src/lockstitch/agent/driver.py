@@ -23,9 +23,10 @@ from ..schema.messages import Request
 from ..tools.contract import ToolContext
 from ..tools.registry import Registry
 from ..tools.run import Ran, run_call
-from . import approval, events, hooks
 from . import effects as fx
+from . import events, hooks
 from . import inputs as got
+from .approval import Approvals
 from .channel import Channel
 from .deltas import EVERY_MS, Coalescer
 from .hooks import Hooks
@@ -94,11 +95,9 @@ class World:
     registry: Registry
     clock_ms: Callable[[], int]
     jitter: Callable[[], float]
+    approvals: Approvals
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     hooks: Hooks = field(default_factory=Hooks)
-    approve: approval.Approver | None = None
-    approve_all: str = ""
-    """Who approved everything beforehand (``--yes``); empty: nobody did."""
     tool_context: Callable[[ToolCall, Callable[[str], None]], ToolContext] | None = None
     output_check: Callable[[str], Awaitable[got.StopHookSaid]] | None = None
     """Judges the last text of a turn; see ``structured``."""
@@ -123,7 +122,7 @@ class Driver:
         self._inputs: asyncio.Queue[got.Input] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._asking: set[asyncio.Task[None]] = set()
-        self._tools: set[asyncio.Task[None]] = set()
+        self._tools: set[asyncio.Task[Ran]] = set()
         self._stream: Any = None
         self._prepared: Prepared | None = None
         self._stopping = False
@@ -176,7 +175,7 @@ class Driver:
             case fx.Decide(position=position, call=call):
                 self._ask(self._decide(position, call))
             case fx.RunTool(position=position, call=call):
-                self._tools.add(self._start(self._run_tool(position, call)))
+                self._begin_tool(position, call)
             case fx.Stop():
                 self._stop()
             case fx.EndTurn():
@@ -282,27 +281,37 @@ class Driver:
                 self.tell(got.CallDecided(position, "denied", by="hook", reason=reason))
                 return
         tool = world.registry.get(call.name)
-        if tool is None or tool.needs == "nothing":
+        if tool is None:  # its answer says so
             self.tell(got.CallDecided(position, "allowed", by="policy", logged=False))
-        elif world.approve_all:
-            self.tell(got.CallDecided(position, "allowed", by=world.approve_all))
-        elif call.name in world.carried.allowed:
-            self.tell(got.CallDecided(position, "allowed", by="session"))
-        elif world.approve is None:
-            self.tell(got.CallDecided(position, "nobody"))
-        else:
-            self.tell(got.CallAsked(position))
-            self.tell(await approval.put_to(world.approve, position, call))
+            return
+        found = world.approvals.decide(position, call, tool, world.carried.allowed)
+        self.tell(found)
+        if isinstance(found, got.CallAsked):
+            self.tell(await world.approvals.put_to_person(call, found))
 
-    async def _run_tool(self, position: int, call: ToolCall) -> None:
-        ran: Ran | None = None
-        try:
-            ran = await run_call(self._world.registry, call, self._tool_context(call))
-            if self._world.hooks.after_tool is not None:
-                ran = await hooks.ask(self._world.hooks.after_tool, call, ran) or ran
-        finally:
-            # Whatever ended this task, the call is answered exactly once.
+    def _begin_tool(self, position: int, call: ToolCall) -> None:
+        task = asyncio.create_task(self._run_tool(call))
+
+        def answer(done: asyncio.Task[Ran]) -> None:
+            # Not in the task's own `finally`: one that is cancelled before it began never gets there.
+            self._tools.discard(done)
+            ran = None if done.cancelled() or done.exception() is not None else done.result()
             self.tell(ended(position, ran))
+
+        self._tools.add(task)
+        task.add_done_callback(answer)
+
+    async def _run_tool(self, call: ToolCall) -> Ran:
+        ran = await run_call(self._world.registry, call, self._tool_context(call))
+        hook = self._world.hooks.after_tool
+        if hook is not None:
+            try:
+                changed: Ran | None = await hooks.ask(hook, call, ran)
+            except Exception as error:
+                self._break(error)
+                return ran
+            ran = changed or ran
+        return ran
 
     def _tool_context(self, call: ToolCall) -> ToolContext:
         def progress(text: str) -> None:
@@ -326,12 +335,13 @@ class Driver:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._asking.discard(task)
-        self._tools.discard(task)
-        if task.cancelled():
-            return
-        error = task.exception()
-        if error is not None and self._broken is None:
-            # A hook, an approver or a defect of ours: close the turn first, then pass it on.
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._break(error)
+
+    def _break(self, error: BaseException) -> None:
+        """A hook, an approver or a defect of ours: close the turn first, then pass it on."""
+        if self._broken is None:
             self._broken = error
             self.tell(got.Broke(f"{type(error).__name__}: {error}"))
 
@@ -343,10 +353,11 @@ class Driver:
             task.cancel()
 
     async def _stop_everything(self) -> None:
-        for task in self._tasks:
+        left = {*self._tasks, *self._tools}
+        for task in left:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=STOP_S)
+        if left:
+            await asyncio.wait(left, timeout=STOP_S)
 
 
 class Shown:

@@ -68,6 +68,10 @@ class ApprovalNeeded(_Event, tag="approval_needed", frozen=True):
     call_id: str
     name: str
     arguments: str
+    reason: str = ""
+    """Why it is asked."""
+    rule: str = ""
+    """What would be allowed if the answer is to be remembered; empty: it can only be given once."""
 
 
 class AttemptDiscarded(_Event, tag="attempt_discarded", frozen=True):

@@ -96,9 +96,12 @@ class CompactionDone:
 
 @dataclass(frozen=True, slots=True)
 class CallAsked:
-    """The decision on a call was put to a person."""
+    """The decision on a call is put to a person."""
 
     position: int
+    reason: str = ""
+    rule: str = ""
+    """Of the approval policy: what could be remembered."""
 
 
 @dataclass(frozen=True, slots=True)

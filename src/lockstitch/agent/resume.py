@@ -25,7 +25,7 @@ class Carried:
         self.repairs: set[bytes] = set()
         """Sets of anomalies that the log names already."""
         self.allowed: set[str] = set()
-        """Tools whose approval a person gave for the whole session."""
+        """Rules that a person allowed for the whole session."""
         self._before = 0
         self._in_step = 0
 
@@ -44,7 +44,7 @@ class Carried:
                 self._before = self._in_step = 0
             case Recovery(rung=rung, anomalies=anomalies) if anomalies:
                 self.repairs.add(repair_key(rung, anomalies))
-            case Approval(decision="allowed", remember="session", pattern=pattern):
+            case Approval(decision="allowed", remember="session", pattern=pattern) if pattern:
                 self.allowed.add(pattern)
             case _:
                 pass
