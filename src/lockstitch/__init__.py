@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .agent.result import TurnFailedError
     from .agent.state import Budget, Price, Stuck
     from .history.decode import Decoder, decode
+    from .history.repair import Repair, lint, repair
     from .providers.classify import classify
     from .schema.errors import (
         ApprovalRequiredError,
@@ -47,6 +48,9 @@ __all__ = [  # noqa: RUF022  # by subject: the runtime, tools, functions for oth
     "decode",
     "Decoder",
     "classify",
+    "lint",
+    "repair",
+    "Repair",
     "LockstitchError",
     "CallerError",
     "ProviderError",
@@ -67,6 +71,7 @@ _HOMES = {
     "agent.result": ("TurnFailedError",),
     "agent.state": ("Budget", "Price", "Stuck"),
     "history.decode": ("Decoder", "decode"),
+    "history.repair": ("Repair", "lint", "repair"),
     "providers.classify": ("classify",),
     "schema.errors": (
         "ApprovalRequiredError",

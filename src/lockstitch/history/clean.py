@@ -2,12 +2,16 @@
 
 import operator
 import re
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from ..schema.notes import Anomaly
 from ..wire.strict_json import InvalidJson, arguments, well_formed
 
+ANOMALY_CHARS: Final = 300
+"""Longest text of an anomaly: it is logged, and says what happened, not all of what it happened to."""
 REPLACEMENT: Final = "\ufffd"
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -17,6 +21,12 @@ class Cleaned(NamedTuple):
 
     text: str
     anomalies: tuple[str, ...] = ()
+
+
+def anomaly(kind: str, where: str, ids: Iterable[str] = (), detail: str = "") -> Anomaly:
+    """An anomaly whose texts can be logged, whatever the history's ids and names hold."""
+    known = tuple(clean_text(call_id).text[:ANOMALY_CHARS] for call_id in ids)
+    return Anomaly(kind, where, known, clean_text(detail).text[:ANOMALY_CHARS])
 
 
 def clean_text(text: str) -> Cleaned:

@@ -17,6 +17,7 @@ from ..schema.blocks import Block, Reasoning, Text, ToolCall, ToolResult
 from ..schema.messages import Message, Role
 from ..schema.notes import Anomaly
 from ..schema.profiles import Profile
+from .clean import anomaly
 from .wire_ids import WireIds
 
 LATE_RESULT: Final = "[A result of the earlier call of {name} arrived only now:]"
@@ -231,7 +232,7 @@ class Pairing:
 
     def _note(self, kind: str, where: str, call_id: str | None = None, detail: str = "") -> None:
         ids = () if call_id is None else (call_id,)
-        self.anomalies.append(Anomaly(kind, where, ids, detail))
+        self.anomalies.append(anomaly(kind, where, ids, detail))
 
 
 def _request_between(earlier: Message, later: Message) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 from ..schema.blocks import Block, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from ..schema.messages import Message, Role
 from ..schema.notes import Anomaly
-from .clean import clean_arguments, clean_text, clean_value
+from .clean import anomaly, clean_arguments, clean_text, clean_value
 from .item_ids import with_valid_ids
 from .media import IN_NEXT_MESSAGE, NO_PLACE, fitted
 from .pair import Exchange, Node, Plain, Slot
@@ -388,7 +388,7 @@ class _Shaping:
         return None if extra is None or self._policy.strict else clean_value(extra)
 
     def _note(self, kind: str, where: str, ids: Iterable[str] = (), detail: str = "") -> None:
-        self.out.anomalies.append(Anomaly(kind, where, tuple(ids), detail))
+        self.out.anomalies.append(anomaly(kind, where, ids, detail))
 
 
 _SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
