@@ -45,8 +45,9 @@ def lockstitch() -> worker.Contender:
             environ={},
             budget=Budget(steps=NO_LIMIT),
         )
-        async for _ in agent.stream(PROMPT):
-            pass
+        for _ in worker.repeats(order):
+            async for _ in agent.stream(PROMPT):
+                pass
         return calls.count
 
     return run

@@ -42,15 +42,18 @@ def floor() -> worker.Contender:
     decode = msgspec.json.Decoder(Completion).decode
 
     async def read(order: Mapping[str, Any]) -> int:
-        seen, rest = 0, b""
+        seen = 0
         url, body = order["base_url"] + "/chat/completions", {"model": "m"}
-        async with aiohttp.ClientSession() as session, session.post(url, json=body) as response:
-            async for data in response.content.iter_any():
-                *frames, rest = (rest + data).split(b"\n\n")
-                for frame in frames:
-                    if frame != b"data: [DONE]":
-                        decode(frame[6:])
-                    seen += 1
+        async with aiohttp.ClientSession() as session:
+            for _ in worker.repeats(order):
+                rest = b""
+                async with session.post(url, json=body) as response:
+                    async for data in response.content.iter_any():
+                        *frames, rest = (rest + data).split(b"\n\n")
+                        for frame in frames:
+                            if frame != b"data: [DONE]":
+                                decode(frame[6:])
+                            seen += 1
         return seen
 
     return read
@@ -70,12 +73,14 @@ def lockstitch() -> worker.Contender:
         seen = 0
         endpoint = resolve("m", base_url=order["base_url"], environ={})
         wire = encode(request, endpoint.profile)
-        async with ModelRuntime() as runtime, runtime.stream(endpoint, wire) as chunks:
-            async for _ in chunks:
-                seen += 1
-            result = chunks.result
-        if result.finish.failure is not None:
-            raise RuntimeError(result.finish.failure.message)
+        async with ModelRuntime() as runtime:
+            for _ in worker.repeats(order):
+                async with runtime.stream(endpoint, wire) as chunks:
+                    async for _ in chunks:
+                        seen += 1
+                    result = chunks.result
+                if result.finish.failure is not None:
+                    raise RuntimeError(result.finish.failure.message)
         return seen
 
     return read
@@ -92,8 +97,9 @@ def lockstitch_agent() -> worker.Contender:
     async def read(order: Mapping[str, Any]) -> int:
         seen = 0
         agent = Agent("generic:m", base_url=order["base_url"], store=folder.name, environ={})
-        async for _ in agent.stream(PROMPT):
-            seen += 1
+        for _ in worker.repeats(order):
+            async for _ in agent.stream(PROMPT):
+                seen += 1
         return seen
 
     return read

@@ -266,5 +266,8 @@ def _surroundings(
 
 
 def new_session_id() -> str:
-    """Sorts by time and is easy to type: ``20261130-142501-3f9a``."""
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+    """Sorts by time and can be typed: ``20261130-142501-3f9a7c51e2``.
+
+    Forty random bits: with six hex digits, one in thirty starts of a thousand sessions at once had a pair.
+    """
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(5)}"
