@@ -325,3 +325,13 @@ PAGES: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize(("html", "text"), PAGES.values(), ids=PAGES)
 def test_pages(html: str, text: str) -> None:
     assert page_text(html) == text
+
+
+def test_a_page_that_takes_too_long_is_read_in_part() -> None:
+    text = page_text("<p>begun</p>" + "<!--" * 20_000, time_s=-1)
+    assert text == "begun\n[the rest of the page took too long to read]"
+
+
+@pytest.mark.parametrize("piece", ["<!--", "<![CDATA[", "<a b=", "</", "<script>", "&#", "<div "])
+def test_no_page_takes_for_ever(piece: str) -> None:
+    page_text("<p>a" + piece * 100_000, time_s=0.1)

@@ -1,8 +1,10 @@
 """glob and grep give the same answers with ripgrep and without it."""
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from lockstitch.tools.builtin import builtin_tools
 from lockstitch.tools.contract import ToolContext
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.run import Ran, run_call
-from lockstitch.tools.walk import Rules, files
+from lockstitch.tools.walk import Rules, files, translated
 
 REGISTRY = Registry(builtin_tools())
 WITH_RIPGREP = pytest.param(
@@ -222,3 +224,36 @@ def test_rules_above_the_directory_count_up_to_the_repository(tree: Path) -> Non
 
 def test_a_walk_can_be_stopped(tree: Path) -> None:
     assert list(files(tree, stopped=lambda: True)) == []
+
+
+HARD: dict[str, tuple[str, str, bool]] = {
+    "many stars that fit": ("*a*a*a*a*a*b", "a" * 200 + "b", True),
+    "many stars that do not fit": ("*a*a*a*a*a*a*a*a*a*a*b", "a" * 250, False),
+    "stars between fixed parts": ("x*y*z*.py", "x1y2z3.py", True),
+    "the last star takes what is left": ("a*b*c*d", "abcdcd", True),
+    "a fixed part that comes again": ("*ab*ab*ab", "ababab", True),
+    "and one time too few": ("*ab*ab*ab", "abab", False),
+    "directories": ("**/a/**/b/*.c", "x/a/y/z/b/1.c", True),
+    "no directories": ("**/a/**/b/*.c", "a/b/1.c", True),
+    "a double star inside of a name": ("a**c", "a/b/c", True),
+    "double stars on a deep path": ("**/a/**/a/**/a/b", "a/" * 100 + "c", False),
+    "a double star at the end needs something": ("a/**", "a/", False),
+    "alone it is anything": ("**", "a/b", True),
+}
+
+
+@pytest.mark.parametrize(("pattern", "path", "matches"), HARD.values(), ids=HARD)
+def test_patterns_end_on_every_path(pattern: str, path: str, matches: bool) -> None:
+    assert (re.fullmatch(translated(pattern), path, re.DOTALL) is not None) is matches
+
+
+@pytest.mark.parametrize("pattern", ["**/a/**/b/**/c/**/d", "*a*{b,c}*d*"])
+async def test_a_pattern_with_too_much_doubt_is_refused(pattern: str, tmp_path: Path) -> None:
+    ran = await call(tmp_path, "glob", pattern=pattern)
+    assert text_of(ran).startswith("The pattern cannot be read: more than ")
+
+
+@given(st.text(st.sampled_from("ab*?"), max_size=10), st.text(st.sampled_from("ab"), max_size=10))
+def test_patterns_within_a_name_match_what_fnmatch_matches(pattern: str, name: str) -> None:
+    if "**" not in pattern:
+        assert (re.fullmatch(translated(pattern), name) is not None) is fnmatchcase(name, pattern)

@@ -177,6 +177,8 @@ def _parsed(rule: str) -> tuple[str, str | None]:
         return name, None
     if name not in {*_PATH_TOOLS, "shell", "fetch"}:
         raise CallerError(f"approval rule {rule!r}: only shell, fetch and the file tools have patterns")
+    if name in _PATH_TOOLS:
+        _compiled(rule, pattern.strip())
     return name, pattern.strip()
 
 
@@ -185,7 +187,14 @@ def _names(name: str, tool: str) -> bool:
 
 
 def _path_matches(place: str, pattern: str) -> bool:
-    return re.fullmatch(translated(pattern.removeprefix("./")), place, re.DOTALL) is not None
+    return _compiled(pattern, pattern).fullmatch(place) is not None
+
+
+def _compiled(rule: str, pattern: str) -> "re.Pattern[str]":
+    try:
+        return re.compile(translated(pattern.removeprefix("./")), re.DOTALL)
+    except re.error as error:
+        raise CallerError(f"approval rule {rule!r}: its pattern cannot be read: {error}") from error
 
 
 def _url(arguments: Mapping[str, Any]) -> "Any":

@@ -21,6 +21,7 @@ from lockstitch.schema.blocks import Base64Source, Image, Text
 from .contract import Tool, ToolContext, ToolError, ToolOutput, tool
 from .page_text import page_text
 from .public_addresses import Reach, reachable
+from .worker import in_thread
 
 if TYPE_CHECKING:
     import aiohttp
@@ -79,7 +80,8 @@ def fetch_tool(allowed: Sequence[str] = ()) -> Tool:
         """
         try:
             async with asyncio.timeout(TOTAL_S):
-                return _output(await _get(url, reach, context.environ))
+                page = await _get(url, reach, context.environ)
+                return await in_thread(lambda: _output(page), name="fetch")
         except TimeoutError as error:
             raise ToolError(f"{url} did not answer completely within {TOTAL_S:g} s.") from error
 

@@ -1,6 +1,7 @@
 """Web pages as text that a model can read: headings, lists and links kept, everything else dropped."""
 
 import re
+import time
 from html.parser import HTMLParser
 from typing import Final
 
@@ -25,13 +26,23 @@ _BLOCKS: Final = frozenset(
 )
 _HEADINGS: Final = {f"h{level}": "#" * level for level in range(1, 7)}
 _DEPTH_MAX: Final = 1_000
+_PIECE_CHARS: Final = 16_384
 
 
-def page_text(html: str) -> str:
-    """The page's title and text. Takes any text; what is no HTML comes back as it is, more or less."""
+def page_text(html: str, *, time_s: float = 5.0) -> str:
+    """The page's title and text. Takes any text; what is no HTML comes back as it is, more or less.
+
+    Blocking; for a worker thread. A page that takes longer than ``time_s`` is read only as far as that, for
+    the standard library's parser can be made to take quadratic time.
+    """
     reader = _Reader()
-    reader.feed(html)
-    reader.close()
+    deadline = time.monotonic() + time_s
+    for start in range(0, len(html), _PIECE_CHARS):
+        reader.feed(html[start : start + _PIECE_CHARS])
+        if time.monotonic() > deadline:
+            return f"{reader.text()}\n[the rest of the page took too long to read]"
+    if len(reader.rawdata) < _PIECE_CHARS:
+        reader.close()
     return reader.text()
 
 

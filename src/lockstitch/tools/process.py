@@ -5,7 +5,6 @@ the child here is the very process that has to outlive the agent for a moment.
 """
 
 import contextlib
-import json
 import os
 import selectors
 import shutil
@@ -170,7 +169,8 @@ class _Run:
             os.set_blocking(stream.fileno(), False)
             self._selector.register(stream, selectors.EVENT_READ)
         with contextlib.suppress(BrokenPipeError):  # it died at once; its report says why
-            self._lifeline.write(json.dumps({"argv": list(argv)}).encode() + b"\n")
+            arguments = b"\0".join(os.fsencode(argument) for argument in argv)
+            self._lifeline.write(b"%d\n" % len(arguments) + arguments)
             self._lifeline.flush()
 
     def follow(self, deadline: float, stopping: threading.Event) -> None:
@@ -199,26 +199,20 @@ class _Run:
         self._report.close()
         if self._process.poll() is None:
             threading.Thread(target=self._process.wait, name="lockstitch-reaper", daemon=True).start()
-        elif not self._reported():
+        elif not any(self._reported(word) for word in ("status", "signal", "stopped", "error")):
             self._kill_group()
 
     def finished(self) -> Finished:
-        report: dict[str, object] = {}
-        for line in self._told.value().splitlines():
-            with contextlib.suppress(ValueError):  # a traceback of the supervisor; it has no status then
-                report.update(json.loads(line))
-        if "error" in report:
-            raise ToolError(f"the command could not be started: {report['error']}")
-        number = report.get("signal")
-        status = report.get("status")
-        ended = report.get("ended")
+        if error := self._reported("error"):
+            raise ToolError(f"the command could not be started: {error[0]}")
+        status, number = self._reported("status"), self._reported("signal")
         return Finished(
             output=self._kept.value(),
             output_bytes=self._kept.total,
-            status=status if isinstance(status, int) and not self._stopped else None,
-            signal_name=_signal_name(number) if isinstance(number, int) else "",
+            status=int(status[0]) if status and not self._stopped else None,
+            signal_name=_signal_name(int(number[0])) if number else "",
             stopped=self._stopped,
-            ended=tuple(str(name) for name in ended) if isinstance(ended, list) else (),
+            ended=tuple(self._reported("ended")),
             unstoppable=self._process.returncode is None,
         )
 
@@ -252,10 +246,13 @@ class _Run:
         with contextlib.suppress(BrokenPipeError):
             self._lifeline.close()
 
-    def _reported(self) -> bool:
-        return b'"status"' in self._told.value() or b'"error"' in self._told.value()
+    def _reported(self, word: str) -> list[str]:
+        """What the supervisor said about something; see there for its words."""
+        lines = self._told.value().decode("utf-8", "replace").splitlines()
+        return [line.removeprefix(f"{word} ") for line in lines if line.startswith(f"{word} ")]
 
     def _kill_group(self) -> None:
         """The supervisor itself was killed (by the command, perhaps): at least the command's group goes."""
-        with contextlib.suppress(ValueError, KeyError, TypeError, ProcessLookupError, PermissionError):
-            os.killpg(json.loads(self._told.value().splitlines()[0])["pid"], signal.SIGKILL)
+        for pid in self._reported("pid")[:1]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(int(pid), signal.SIGKILL)

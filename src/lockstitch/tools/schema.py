@@ -22,6 +22,7 @@ import msgspec
 from lockstitch.schema.errors import CallerError
 
 from .docstring import Docstring, parse
+from .schema_references import inlined
 
 Schema = dict[str, Any]
 
@@ -151,11 +152,11 @@ class _Writer:
         if isinstance(kind, type) and issubclass(kind, PurePath):
             return {"type": "string", "format": "path"}
         if is_pydantic(kind):
-            return _inlined(kind.model_json_schema())
+            return inlined(kind.model_json_schema())
         if _has_fields(kind):
             return self._fields_of(kind)
         try:
-            schema = _inlined(msgspec.json.schema(kind))
+            schema = inlined(msgspec.json.schema(kind))
         except TypeError as error:
             raise UnsupportedTypeError(
                 f"type {_type_name(kind)} has no JSON Schema; use builtin types, dataclasses, TypedDict,"
@@ -358,58 +359,3 @@ def _is_map(kind: Any) -> bool:
 
 def _type_name(kind: Any) -> str:
     return getattr(kind, "__name__", None) or repr(kind)
-
-
-def _inlined(schema: Schema) -> Schema:
-    """The schema with its ``$defs`` written where they are used, but for what contains itself."""
-    definitions: Schema = schema.get("$defs", {})
-    kept: Schema = {}
-
-    def walk(node: Any, trail: tuple[str, ...]) -> Any:
-        if isinstance(node, list):
-            return [walk(item, trail) for item in node]
-        if not isinstance(node, dict):
-            return node
-        reference = node.get("$ref")
-        if isinstance(reference, str) and reference.startswith("#/$defs/"):
-            name = reference.removeprefix("#/$defs/")
-            if name in trail or _contains_itself(name, definitions):
-                if name not in kept:
-                    kept[name] = {}
-                    kept[name] = walk(definitions[name], (*trail, name))
-                return node
-            beside = {key: walk(value, trail) for key, value in node.items() if key != "$ref"}
-            return {**walk(definitions.get(name, {}), (*trail, name)), **beside}
-        return {
-            key: walk(value, trail)
-            for key, value in node.items()
-            if key != "$defs" and not (key == "title" and isinstance(value, str))
-        }
-
-    plain: Schema = walk({key: value for key, value in schema.items() if key != "$defs"}, ())
-    if kept:
-        plain = {**plain, "$defs": kept}
-    return plain
-
-
-def _contains_itself(name: str, definitions: Schema) -> bool:
-    seen: set[str] = set()
-    todo = [name]
-    while todo:
-        for found in _references(definitions.get(todo.pop(), {})):
-            if found == name:
-                return True
-            if found not in seen:
-                seen.add(found)
-                todo.append(found)
-    return False
-
-
-def _references(node: Any) -> list[str]:
-    if isinstance(node, list):
-        return [name for item in node for name in _references(item)]
-    if not isinstance(node, dict):
-        return []
-    own = node.get("$ref")
-    here = [own.removeprefix("#/$defs/")] if isinstance(own, str) else []
-    return here + [name for value in node.values() for name in _references(value)]

@@ -1,10 +1,11 @@
 """The process between the agent and a command: it ends the command's whole tree, whatever ends the agent.
 
-Run as a script, with the standard library only. Standard input is a lifeline: its first line says what to run
-(JSON: ``argv``), and when it closes, because the agent asked for it or was killed, everything that the
-command started is ended. Standard output becomes the command's output. Standard error carries JSON lines to
-the agent: ``{"pid": N}`` at the start, then ``{"status": N|null, "signal": N|null, "ended": [names], "left":
-[names]}``, or ``{"error": text}`` if the command could not be started.
+Run as a script, for every command, so only what starts fast is imported. Standard input is a lifeline: it
+begins with what to run (a line with a length, then that many bytes, the arguments with NUL between them),
+and when it closes, because the agent asked for it or was killed, everything that the command started is
+ended. Standard output becomes the command's output. Standard error carries lines to the agent: ``pid N`` at
+the start, in the end ``ended NAME`` and ``left NAME`` for background processes and then ``status N`` or
+``signal N`` or ``stopped ...``; or ``error TEXT`` if the command could not be started.
 
 On Linux the process is made a subreaper, so that processes whose parent died (double forks, ``setsid``)
 become its children and not init's, and none can leave the tree (prctl(2), PR_SET_CHILD_SUBREAPER). Elsewhere
@@ -16,16 +17,15 @@ the parent process is noticed by polling, and SIGTERM ends the tree. For servers
 input.
 """
 
-import contextlib
-import json
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TERM_GRACE_S = 0.4
 """From SIGTERM to SIGKILL; the agent waits 1.5 s for a run to stop, so both must fit well within."""
@@ -44,20 +44,22 @@ _LINUX = sys.platform.startswith("linux")
 def main() -> int:
     if len(sys.argv) > 4 and sys.argv[1] == "--watch-parent":
         return _supervise(sys.argv[4:], int(sys.argv[2]), lifeline=None)
-    config = _read_line(0)
-    if config is None:
+    argv = _asked(0)
+    if argv is None:
         return 0  # the agent died before it said anything
-    return _supervise(json.loads(config)["argv"], os.getppid(), lifeline=0)
+    return _supervise(argv, os.getppid(), lifeline=0)
 
 
-def _read_line(descriptor: int) -> bytes | None:
+def _asked(descriptor: int) -> "list[str] | None":
     data = b""
-    while not data.endswith(b"\n"):
+    while True:
+        length, line_end, rest = data.partition(b"\n")
+        if line_end and len(rest) >= int(length):
+            return [os.fsdecode(part) for part in rest.split(b"\0")]
         piece = os.read(descriptor, 65536)
         if not piece:
             return None
         data += piece
-    return data
 
 
 def _supervise(argv: list[str], parent: int, lifeline: int | None) -> int:
@@ -79,18 +81,24 @@ def _supervise(argv: list[str], parent: int, lifeline: int | None) -> int:
     if lifeline is None:
         os.dup2(devnull, 0)
     else:
-        _tell({"pid": main_pid})
+        _tell(f"pid {main_pid}")
     status = _watch(main_pid, parent, lifeline, wake_read, told_to_stop)
     ended, left = _end_tree(main_pid, status is None)
     if lifeline is None:
         return 0 if status is None else _shell_status(status)
-    code = None if status is None or os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-    by = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None
-    _tell({"status": code, "signal": by, "ended": ended, "left": left})
+    for word, names in (("ended", ended), ("left", left)):
+        for name in names:
+            _tell(f"{word} {name}")
+    if status is None:
+        _tell("stopped by the agent")
+    elif os.WIFSIGNALED(status):
+        _tell(f"signal {os.WTERMSIG(status)}")
+    else:
+        _tell(f"status {os.WEXITSTATUS(status)}")
     return 0
 
 
-def _prctl() -> Callable[..., int] | None:
+def _prctl() -> "Callable[..., int] | None":
     if not _LINUX:
         return None
     try:
@@ -101,7 +109,7 @@ def _prctl() -> Callable[..., int] | None:
         return None  # a Python without ctypes: the group is still ended
 
 
-def _spawn(argv: list[str], lifeline: int | None, prctl: Callable[..., int] | None) -> int:
+def _spawn(argv: list[str], lifeline: int | None, prctl: "Callable[..., int] | None") -> int:
     report = os.dup(2)  # not inheritable: closed by a successful exec
     pid = os.fork()
     if pid:
@@ -113,15 +121,13 @@ def _spawn(argv: list[str], lifeline: int | None, prctl: Callable[..., int] | No
             prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        with contextlib.suppress(AttributeError):
-            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it, as it does SIGPIPE
         if lifeline is not None:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(1, 2)
         os.execvp(argv[0], argv)  # noqa: S606  # no shell is wanted: argv is what was asked for
     except OSError as error:
-        with contextlib.suppress(OSError):
-            os.write(report, json.dumps({"error": f"{argv[0]}: {error.strerror}"}).encode() + b"\n")
+        _tell(f"error {argv[0]}: {error.strerror}", report)
     finally:
         os._exit(127)
 
@@ -194,14 +200,18 @@ def _kill(main_pid: int) -> None:
 
 
 def _signal_group(group: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    try:
         os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return  # gone, or not ours to signal
 
 
 def _signal(pids: set[int], number: int) -> None:
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
             os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue
 
 
 def _tree(main_pid: int) -> set[int]:
@@ -233,20 +243,19 @@ def _processes() -> tuple[dict[int, int], dict[int, int]]:
 
 def _from_proc() -> list[tuple[int, str, int, int]]:
     rows = []
-    for directory in Path("/proc").iterdir():
-        if not directory.name.isdigit():
+    for name in os.listdir("/proc"):  # noqa: PTH208  # pathlib takes longer to import than all else here
+        if not name.isdigit():
             continue
-        try:
-            with (directory / "stat").open("rb") as file:
-                # the second field is the program's name in brackets and may hold anything, proc_pid_stat(5)
-                fields = file.read().rpartition(b")")[2].split()
-        except OSError:
-            continue  # it ended meanwhile
-        rows.append((int(directory.name), fields[0].decode(), int(fields[1]), int(fields[2])))
+        # the second field is the program's name in brackets and may hold anything, proc_pid_stat(5)
+        fields = _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
+        if fields:
+            rows.append((int(name), fields[0].decode(), int(fields[1]), int(fields[2])))
     return rows
 
 
 def _from_ps() -> list[tuple[int, str, int, int]]:
+    import subprocess
+
     rows = []
     listed = subprocess.run(
         ["ps", "-axo", "pid=,stat=,ppid=,pgid="], capture_output=True, text=True, check=False
@@ -258,17 +267,27 @@ def _from_ps() -> list[tuple[int, str, int, int]]:
 
 
 def _name(pid: int) -> str:
+    text = _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace")
+    return (" ".join(text.split()) or f"process {pid}")[:NAME_MAX_CHARS]
+
+
+def _read(path: str) -> bytes:
+    """The beginning of a file of /proc; empty if the process ended meanwhile."""
     try:
-        with Path(f"/proc/{pid}/cmdline").open("rb") as file:
-            text = file.read(4096).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            return os.read(descriptor, 4096)
+        finally:
+            os.close(descriptor)
     except OSError:
-        text = ""
-    return (text or f"process {pid}")[:NAME_MAX_CHARS]
+        return b""
 
 
-def _tell(message: object) -> None:
-    with contextlib.suppress(OSError):  # the agent is gone: nobody to tell
-        os.write(2, json.dumps(message).encode() + b"\n")
+def _tell(line: str, descriptor: int = 2) -> None:
+    try:
+        os.write(descriptor, line.replace("\n", " ").encode("utf-8", "replace") + b"\n")
+    except OSError:
+        return  # the agent is gone: nobody to tell
 
 
 def _shell_status(status: int) -> int:

@@ -8,11 +8,14 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 IGNORE_FILES = (".gitignore", ".ignore")
 IGNORE_MAX_BYTES = 1024 * 1024
 DEPTH_MAX = 100
+CROSSING_MAX = 3
+_STAR = "[^/]*"
 
 
 class Rules:
@@ -50,43 +53,93 @@ def _rule(line: str) -> tuple[re.Pattern[str], bool, bool] | None:
 
 @lru_cache(maxsize=512)
 def translated(pattern: str) -> str:
-    """A glob as a regular expression over paths: ``**`` crosses ``/``, ``*`` and ``?`` do not."""
-    out: list[str] = []
-    at = 0
+    """A glob as a regular expression over paths: ``**`` crosses ``/``, ``*`` and ``?`` do not.
+
+    Patterns come from models and from repositories, so the expression must not take for ever on any path:
+    within one name every star but the last is satisfied at the first place that fits, which is enough, and
+    not tried again. Raises re.error for a pattern with more doubt in it than that can cover.
+    """
+    if pattern.count("**") > CROSSING_MAX:
+        raise re.error(f"more than {CROSSING_MAX} double stars")
+    return "/".join(_segments(pattern.split("/"))).replace("\0/", "")
+
+
+def _segments(names: list[str]) -> Iterator[str]:
+    """Each name of the pattern; NUL behind those that bring their own slash."""
+    for position, name in enumerate(names):
+        if name == "**" and position < len(names) - 1:
+            yield "(?:[^/]+/)*\0"
+        elif name == "**":
+            yield ".+" if position else ".*"
+        else:
+            yield _name(name)
+
+
+def _name(name: str) -> str:
+    """One name of the pattern, between slashes."""
+    parts, sure = _parts(name)
+    stars = [position for position, part in enumerate(parts) if part == _STAR]
+    if len(stars) < 3:
+        return "".join(parts)
+    if not sure:
+        raise re.error("more than two stars beside alternatives in one name")
+    out = parts[: stars[0]]
+    for star, following in pairwise(stars):
+        out.append(f"(?>[^/]*?{''.join(parts[star + 1 : following])})")
+    return "".join([*out, _STAR, *parts[stars[-1] + 1 :]])
+
+
+def _parts(name: str) -> tuple[list[str], bool]:
+    """The pieces of a name as expressions, and whether each but the stars has one length only."""
+    parts: list[str] = []
     braces = 0
-    while at < len(pattern):
-        character = pattern[at]
-        rest = pattern[at:]
+    sure = True
+    at = 0
+    while at < len(name):
+        character = name[at]
         at += 1
-        if rest.startswith("**/") and (at == 1 or pattern[at - 2] == "/"):
-            out.append("(?:[^/]+/)*")
-            at += 2
-        elif rest.startswith("**"):
-            out.append(".*")
-            at += 1
-        elif character == "*":
-            out.append("[^/]*")
+        if character == "*":
+            crossing = name[at : at + 1] == "*"
+            at += crossing
+            sure = sure and not crossing
+            if parts[-1:] != [_STAR] or crossing:
+                parts.append(".*" if crossing else _STAR)
         elif character == "?":
-            out.append("[^/]")
-        elif character == "[" and (end := pattern.find("]", at + 1)) > 0:
-            members = pattern[at:end].replace("\\", "\\\\")
-            members = "^" + members[1:] if members[0] in "!^" else members
-            out.append(f"(?!/)[{members}]")
+            parts.append("[^/]")
+        elif character == "[" and (end := name.find("]", at + 1)) > 0:
+            parts.append(_set(name[at:end]))
             at = end + 1
-        elif character == "{" and "}" in rest:
-            out.append("(?:")
+        elif character == "{" and "}" in name[at:]:
+            parts.append("(?:")
             braces += 1
+            sure = False
         elif character == "}" and braces:
-            out.append(")")
+            parts.append(")")
             braces -= 1
         elif character == "," and braces:
-            out.append("|")
-        elif character == "\\" and at < len(pattern):
-            out.append(re.escape(pattern[at]))
+            parts.append("|")
+        elif character == "\\" and at < len(name):
+            parts.append(re.escape(name[at]))
             at += 1
         else:
-            out.append(re.escape(character))
-    return "".join(out)
+            parts.append(re.escape(character))
+    return parts, sure
+
+
+def _set(members: str) -> str:
+    """``[abc-f]`` and ``[!abc]``, with what stands in the brackets."""
+    negated = members[0] in "!^" and len(members) > 1
+    rest = members[negated:]
+    out: list[str] = []
+    at = 0
+    while at < len(rest):
+        if rest[at + 1 : at + 2] == "-" and at + 2 < len(rest):
+            out.append(f"{re.escape(rest[at])}-{re.escape(rest[at + 2])}")
+            at += 3
+        else:
+            out.append(re.escape(rest[at]))
+            at += 1
+    return f"(?!/)[{'^' if negated else ''}{''.join(out)}]"
 
 
 def files(root: Path, *, stopped: Callable[[], bool] = lambda: False) -> Iterator[str]:
