@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..history.context import Context
 from ..llm.endpoint import Endpoint, resolve
@@ -22,10 +22,9 @@ from ..schema.blocks import Block, ToolCall
 from ..schema.errors import CallerError
 from ..schema.events import Event
 from ..schema.messages import Options
-from ..session.store import SessionStore
+from ..session.store import SessionLog, SessionStore
 from ..tools.approval import Policy
-from ..tools.contract import Tool, ToolContext, tool
-from ..tools.registry import Registry
+from ..tools.contract import Tool, ToolContext
 from . import portal
 from .approval import Approvals, Approver
 from .driver import Models, World
@@ -37,7 +36,11 @@ from .resume import Carried
 from .session import Parts, Session, content_of
 from .shared import Shared
 from .state import Budget, Price, Rules, Stuck
+from .toolset import Toolset
 from .turn import Turn
+
+if TYPE_CHECKING:
+    from ..tools.mcp import Server
 
 __all__ = ["Agent", "Result", "Session", "Turn"]
 
@@ -57,6 +60,7 @@ class Agent:
         budget: Budget | None = None,
         approve: "Approver | Literal[True, '--yes'] | None" = None,
         policy: Policy | None = None,
+        mcp: "Sequence[Server]" = (),
         approvals_file: Path | None = None,
         base_url: str | None = None,
         cwd: Path | str | None = None,
@@ -73,11 +77,18 @@ class Agent:
         ``store``: where sessions are kept; None: the user's data directory (``LOCKSTITCH_HOME``).
         ``approve``: asked about tools that need it; True allows all; with None a call that needs it ends the
         turn. ``policy``: rules to allow, ask or deny; ``approvals_file`` keeps what was allowed for good.
+        ``mcp``: servers whose tools are offered as soon as they are ready (``lockstitch.tools.mcp``).
         ``cwd``: workspace of the tools; None: the session's, for a new one the current directory.
         Raises CallerError for tools that cannot be described and rules that cannot be read.
         """
         self._model = model
-        self._registry = Registry(item if isinstance(item, Tool) else tool(item) for item in tools)
+        self._toolset = Toolset(
+            tools,
+            all_need_decision=bool(
+                (hooks is not None and hooks.before_tool is not None)
+                or (policy is not None and (policy.ask or policy.deny))
+            ),
+        )
         self._instructions = instructions
         self._base_url = base_url
         self._cwd = cwd
@@ -92,11 +103,9 @@ class Agent:
             budget=budget or Budget(),
             stuck=stuck or Stuck(),
             price=price,
-            parallel=frozenset(tool.name for tool in self._registry if tool.parallel),
-            free=self._free_tools(),
             error_hook=self._hooks.on_request_error is not None,
         )
-        self._shared = Shared(store, model if isinstance(model, Models) else None)
+        self._shared = Shared(store, model if isinstance(model, Models) else None, tuple(mcp))
 
     async def run(
         self,
@@ -172,7 +181,7 @@ class Agent:
             context.apply(event)
             carried.apply(event)
 
-        store, models = await self._shared.take(environ)
+        store, models, servers = await self._shared.take(environ, self._workspace(""))
         try:
             log = await store.open(
                 new_session_id() if session_id is None else session_id,
@@ -189,9 +198,9 @@ class Agent:
                 log=log,
                 context=context,
                 carried=carried,
-                requests=self._requests(endpoint or self._stored_endpoint(context, environ)),
+                requests=self._requests(endpoint or self._stored_endpoint(context, environ), log),
                 models=models,
-                registry=self._registry,
+                registry=self._toolset.registry(),
                 clock_ms=lambda: time.time_ns() // 1_000_000,
                 jitter=random.random,
                 hooks=self._hooks,
@@ -202,13 +211,23 @@ class Agent:
                     approver=self._approve if callable(self._approve) else None,
                     file=self._approvals_file,
                 ),
-                tool_context=_surroundings(workspace, log.id, environ),
+                tool_context=_surroundings(workspace, log, environ),
             )
         except BaseException:
             await log.close()
             await asyncio.shield(self._shared.give_back())
             raise
-        return Session(Parts(log, world, self._rules, workspace, self._shared.give_back))
+        return Session(
+            Parts(
+                log=log,
+                world=world,
+                rules=self._rules,
+                tools=self._toolset,
+                more_tools=None if servers is None else servers.tools,
+                cwd=workspace,
+                close=self._shared.give_back,
+            )
+        )
 
     def _endpoint(self, environ: Mapping[str, str]) -> Endpoint:
         if isinstance(self._model, str):
@@ -234,12 +253,13 @@ class Agent:
             return Path(self._cwd).expanduser().resolve()
         return Path(stored) if stored else Path.cwd()
 
-    def _requests(self, endpoint: Endpoint) -> RequestMaker:
+    def _requests(self, endpoint: Endpoint, log: SessionLog) -> RequestMaker:
         return RequestMaker(
             endpoint=endpoint,
-            registry=self._registry,
+            registry=self._toolset.registry(),
             system=self._instructions,
             options=self._options,
+            blobs=log.blobs,
         )
 
     def _approved_beforehand(self) -> str:
@@ -248,18 +268,21 @@ class Agent:
             return ""
         return "policy" if self._approve is True else self._approve
 
-    def _free_tools(self) -> frozenset[str]:
-        if self._hooks.before_tool is not None or self._policy.ask or self._policy.deny:
-            return frozenset()
-        return frozenset(tool.name for tool in self._registry if tool.needs == "nothing")
-
 
 def _surroundings(
-    workspace: Path, session_id: str, environ: Mapping[str, str]
+    workspace: Path, log: SessionLog, environ: Mapping[str, str]
 ) -> Callable[[ToolCall, Callable[[str], None]], ToolContext]:
+    def keep(data: bytes) -> str:
+        return log.blobs.place(log.blobs.put(data).sha256)
+
     def make(call: ToolCall, progress: Callable[[str], None]) -> ToolContext:
         return ToolContext(
-            cwd=workspace, session_id=session_id, call_id=call.id, progress=progress, environ=environ
+            cwd=workspace,
+            session_id=log.id,
+            call_id=call.id,
+            progress=progress,
+            environ=environ,
+            blob_sink=keep,
         )
 
     return make

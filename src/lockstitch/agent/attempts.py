@@ -26,7 +26,7 @@ from .inputs import (
     RequestReady,
     RequestUnfit,
 )
-from .recovery import disposition, next_rung
+from .recovery import MAX_LOWERED, disposition, is_server_error, next_rung, refused_tool
 from .state import Calling, Compacting, Ending, Judging, State, Storing, Waiting
 from .turns import Move
 
@@ -160,6 +160,10 @@ def _recover(state: State, failure: Failure, jitter: float) -> Move:
             return _climb(state, failure, to_media=way == "drop_media")
         case "compact":
             return _compact(state, failure)
+        case "lower_max_tokens" if state.lowered < MAX_LOWERED:
+            return turns.prepare(replace(state, lowered=state.lowered + 1))
+        case "drop_tool" if (name := refused_tool(failure, state.rules.tools, state.without)) is not None:
+            return turns.prepare(replace(state, without=(*state.without, name)))
         case "drop_tool" | "lower_max_tokens" | "none":
             return _give_up(state, failure)
 
@@ -175,6 +179,9 @@ def _retry(state: State, failure: Failure, jitter: float) -> Move:
         jitter=jitter,
     )
     match decision:
+        case GiveUp() if is_server_error(failure) and state.server_failures > 0:
+            # The second turn in a row that dies of 5xx: some gateways answer so to a structure they dislike.
+            return _climb(state, failure)
         case GiveUp(reason=reason):
             return _give_up(state, failure, reason)
         case RetryAfter(delay_s=delay_s):

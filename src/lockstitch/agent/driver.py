@@ -6,6 +6,7 @@ closed in the log and no task of it is left, except a tool that did not stop whe
 """
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, assert_never, runtime_checkable
@@ -20,6 +21,7 @@ from ..schema.chunks import Chunk, Finish
 from ..schema.events import Body, Event
 from ..schema.failures import failure
 from ..schema.messages import Request
+from ..session.blobs import Blobs
 from ..tools.contract import ToolContext
 from ..tools.registry import Registry
 from ..tools.run import Ran, run_call
@@ -31,6 +33,7 @@ from .channel import Channel
 from .deltas import EVERY_MS, Coalescer
 from .hooks import Hooks
 from .machine import advance
+from .media import stored
 from .recovery import disposition
 from .requests import Prepared, RequestMaker
 from .resume import Carried
@@ -46,6 +49,8 @@ STOP_S: Final = 3.0
 
 class Log(Protocol):
     """What the driver needs of a session's log; ``session.file_store.SessionLog`` is one."""
+
+    blobs: Blobs
 
     def append(self, *bodies: Body, time_ms: int | None = None) -> tuple[Event, ...]: ...
 
@@ -160,8 +165,8 @@ class Driver:
                 await self._world.log.flush()
             case fx.Emit(event=event):
                 await self._channel.send(event)
-            case fx.Prepare(rung=rung):
-                self._ask(self._prepare(rung))
+            case fx.Prepare():
+                self._ask(self._prepare(effect))
             case fx.CallModel():
                 self._start(self._call_model())
             case fx.WaitRetry(delay_ms=delay_ms):
@@ -185,8 +190,9 @@ class Driver:
 
     # ---- the request and the model ----
 
-    async def _prepare(self, rung: str) -> None:
-        world = self._world
+    async def _prepare(self, wanted: fx.Prepare) -> None:
+        world, rung = self._world, wanted.rung
+        world.requests.amend(lowered=wanted.lowered, without=wanted.without)
         request, projected = world.requests.request(world.context, rung)
         if world.hooks.before_request is not None:
             changed: Request | None = await hooks.ask(world.hooks.before_request, request)
@@ -311,7 +317,7 @@ class Driver:
                 self._break(error)
                 return ran
             ran = changed or ran
-        return ran
+        return dataclasses.replace(ran, content=await stored(ran.content, self._world.log.blobs))
 
     def _tool_context(self, call: ToolCall) -> ToolContext:
         def progress(text: str) -> None:

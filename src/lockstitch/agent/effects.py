@@ -38,6 +38,10 @@ class Prepare:
     step: int
     attempt: int
     rung: str
+    lowered: int = 0
+    """How often the limit of output is halved."""
+    without: tuple[str, ...] = ()
+    """Tools to leave out."""
 
 
 @dataclass(frozen=True, slots=True)

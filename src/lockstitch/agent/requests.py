@@ -5,6 +5,8 @@ to a safer rung. This is the one place where projection, encoding and validation
 """
 
 import hashlib
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,13 +23,17 @@ from ..schema.errors import CallerError
 from ..schema.events import Body, Recovery, RequestHeader
 from ..schema.failures import Failure, failure
 from ..schema.messages import Options, Request
-from ..schema.notes import Violation
+from ..schema.notes import Anomaly, Violation
+from ..session.blobs import Blobs, with_media
 from ..tools.registry import Registry
 from .events import Repaired, UserEvent
 from .inputs import RequestReady, RequestUnfit
 from .resume import Carried, repair_key
 
 VIOLATIONS_SHOWN: Final = 3
+_SECRET_NAME: Final = re.compile(r"key|token|secret|sig|pass|auth", re.IGNORECASE)
+MAX_TOKENS_UNKNOWN: Final = 16_384
+"""What is halved where a limit of output is refused that nobody set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +55,21 @@ class RequestMaker:
         registry: Registry,
         system: str = "",
         options: Options | None = None,
+        blobs: Blobs | None = None,
     ) -> None:
+        """``blobs``: where images of the history lie that are not in its records."""
         self.endpoint = endpoint
-        self._registry = registry
+        self._blobs = blobs
         profile = endpoint.profile
-        custom_url = endpoint.base_url if endpoint.base_url != profile.base_url else None
-        self.header = RequestHeader(
+        self._plain = RequestHeader(
             provider=profile.name,
             model=endpoint.model,
             options=options or Options(),
             system=system,
             tools=registry.specs(),
-            base_url=custom_url,
+            base_url=_stored_url(endpoint),
         )
+        self.header = self._plain
         self._writer = dialects.writer(profile)
         self._refused: set[bytes] = set()
         self._projector: Projector | None = None
@@ -69,6 +77,25 @@ class RequestMaker:
         self._taken = 0
         self._sized = (0, 0, 0)
         """Epoch of the context, number of its first messages, and an estimate of their tokens."""
+
+    def offer(self, registry: Registry) -> None:
+        """The tools of the coming requests."""
+        if registry.specs() != self._plain.tools:
+            self._plain = self.header = msgspec.structs.replace(self._plain, tools=registry.specs())
+
+    def amend(self, *, lowered: int = 0, without: Sequence[str] = ()) -> None:
+        """The next request with its limit of output halved so often, and without some tools."""
+        header = self._plain
+        if lowered:
+            limit = (
+                header.options.max_tokens or self.endpoint.profile.default_max_tokens or MAX_TOKENS_UNKNOWN
+            )
+            options = msgspec.structs.replace(header.options, max_tokens=max(limit >> lowered, 1))
+            header = msgspec.structs.replace(header, options=options)
+        if without:
+            kept = tuple(spec for spec in header.tools if spec.name not in without)
+            header = msgspec.structs.replace(header, tools=kept)
+        self.header = header
 
     def request(self, context: Context, rung: str) -> tuple[Request, Projected]:
         """The projected request on ``rung``; it may still be unfit to send."""
@@ -102,16 +129,21 @@ class RequestMaker:
         events: tuple[UserEvent, ...] = ()
         if context.header != self.header:
             bodies.append(self.header)
-        if projected.anomalies:
-            anomalies = tuple(projected.anomalies)
-            if repair_key(rung, anomalies) not in carried.repairs:
-                header = self.header
-                bodies.append(
-                    Recovery(rung=rung, anomalies=anomalies, provider=header.provider, model=header.model)
-                )
-                events = (Repaired(rung=rung, anomalies=anomalies),)
+        anomalies = (*projected.anomalies, *self._left_out())
+        if anomalies and repair_key(rung, anomalies) not in carried.repairs:
+            header = self.header
+            bodies.append(
+                Recovery(rung=rung, anomalies=anomalies, provider=header.provider, model=header.model)
+            )
+            events = (Repaired(rung=rung, anomalies=anomalies),)
         ready = RequestReady(input_estimate=tokens, bodies=tuple(bodies), events=events)
         return Prepared(wire=wire, ready=ready, input_estimate=tokens)
+
+    def _left_out(self) -> tuple[Anomaly, ...]:
+        """Tools that the request lacks because the provider refused their definition."""
+        sent = {spec.name for spec in self.header.tools}
+        refused = tuple(spec.name for spec in self._plain.tools if spec.name not in sent)
+        return (Anomaly("tool_left_out", "tools", refused),) if refused else ()
 
     def _projection(self, context: Context, rung: str) -> Projected:
         """Only what is new is projected, unless the rung or older messages changed."""
@@ -120,7 +152,8 @@ class RequestMaker:
             thinking = self.header.options.reasoning_effort != "off"
             wanted = policy(self.endpoint.profile, model=self.header.model, rung=rung, thinking=thinking)
             self._projector, self._place, self._taken = Projector(wanted), place, 0
-        self._projector.extend(context.messages[self._taken :])
+        new = context.messages[self._taken :]
+        self._projector.extend(new if self._blobs is None else with_media(new, self._blobs))
         self._taken = len(context.messages)
         return self._projector.projected
 
@@ -147,6 +180,15 @@ class RequestMaker:
         tokens += estimate(context.messages[count:])
         self._sized = (context.epoch, len(context.messages), tokens)
         return tokens
+
+
+def _stored_url(endpoint: Endpoint) -> str | None:
+    """What the log keeps of an address: None for the provider's own; no parameter that may be a key."""
+    if endpoint.base_url == endpoint.profile.base_url:
+        return None
+    url, _, query = endpoint.base_url.partition("?")
+    kept = [pair for pair in query.split("&") if pair and not _SECRET_NAME.search(pair.partition("=")[0])]
+    return f"{url}?{'&'.join(kept)}" if kept else url
 
 
 def unfit(found: list[Violation]) -> Failure:

@@ -13,6 +13,7 @@ from ..schema.events import (
     TurnEnd,
 )
 from ..schema.notes import Anomaly
+from .recovery import is_server_error
 from .state import Queued, Rules, State
 
 
@@ -24,6 +25,8 @@ class Carried:
         """Retries that the last turn, if it was interrupted, had used up in its open step."""
         self.repairs: set[bytes] = set()
         """Sets of anomalies that the log names already."""
+        self.server_failures = 0
+        """Turns in a row that ended over a server error in spite of every retry."""
         self.allowed: set[str] = set()
         """Rules that a person allowed for the whole session."""
         self._before = 0
@@ -39,7 +42,9 @@ class Carried:
                 self._in_step = retry
             case AssistantMessage(finish=finish) if finish != "interrupted":
                 self._before = self._in_step = 0
-            case TurnEnd(reason=reason):
+            case TurnEnd(reason=reason, failure=failure):
+                died = reason == "failed" and failure is not None and is_server_error(failure)
+                self.server_failures = self.server_failures + 1 if died else 0
                 self.retries = self._before + self._in_step if reason == "interrupted" else 0
                 self._before = self._in_step = 0
             case Recovery(rung=rung, anomalies=anomalies) if anomalies:
@@ -62,6 +67,7 @@ def machine_state(rules: Rules, context: Context, carried: Carried, *, provider:
         rules=rules,
         turn=context.turn,
         carried=carried.retries,
+        server_failures=carried.server_failures,
         base_rung=context.recovered.get((provider, model), "normal"),
         queue=queue,
         session_usage=context.usage,

@@ -18,10 +18,12 @@ from ..session.store import SessionLog
 from . import effects as fx
 from . import inputs as got
 from .driver import Driver, World
+from .media import stored
 from .result import Result
 from .resume import machine_state
 from .state import Rules, State
 from .structured import Output
+from .toolset import Source, Toolset
 from .turn import Running, Turn
 
 T = TypeVar("T")
@@ -38,6 +40,9 @@ class Parts:
     log: SessionLog
     world: World
     rules: Rules
+    tools: Toolset
+    more_tools: Source | None
+    """Of MCP servers."""
     cwd: Path
     close: Callable[[], Any]
     """Gives back what the agent shares among its sessions."""
@@ -164,7 +169,7 @@ class Session:
         async with self._turn_lock:
             self._running = running
             try:
-                await self._run_turns(running, self._request(said, output), output)
+                await self._run_turns(running, await self._request(said, output), output)
             finally:
                 self._running = None
 
@@ -183,20 +188,24 @@ class Session:
         """The machine between turns: always what the log says, whatever the last turn went through."""
         world = self._parts.world
         wants_stop_hook = world.output_check is not None or world.hooks.turn_stopping is not None
-        rules = replace(self._parts.rules, stop_hook=wants_stop_hook)
+        parts = self._parts
+        # An MCP server may have become ready since the last turn; within one the tools stay the same.
+        world.registry = parts.tools.registry(parts.more_tools)
+        world.requests.offer(world.registry)
+        rules = replace(parts.tools.rules(parts.rules, world.registry), stop_hook=wants_stop_hook)
         header = world.requests.header
         return machine_state(
             rules, world.context, world.carried, provider=header.provider, model=header.model
         )
 
-    def _request(
+    async def _request(
         self, said: tuple[tuple[Block, ...], str] | None, output: Output | None
     ) -> got.TurnRequested:
         self._mend()
         number = self._parts.world.context.turn + 1
         messages: list[UserMessage] = []
         if said is not None:
-            content, origin = said
+            content, origin = await stored(said[0], self._parts.log.blobs), said[1]
             messages.append(UserMessage(id=f"t{number}u", content=content, origin=origin))
             self._give_title(content)
         elif not self._parts.world.context.queued:
@@ -225,6 +234,7 @@ class Session:
             self._parts.world.append(Title(title=title))
 
     async def _queue(self, content: tuple[Block, ...], mode: Literal["steer", "follow_up"]) -> None:
+        content = await stored(content, self._parts.log.blobs)
         arrived = got.InputArrived(id=f"q{secrets.token_hex(6)}", content=content, mode=mode)
         running = self._running
         if running is not None and running.driver is not None:

@@ -78,6 +78,8 @@ class Rules:
     """Tools that may run beside each other."""
     free: frozenset[str] = frozenset()
     """Tools whose calls need no decision: no approval, no hook."""
+    tools: tuple[str, ...] = ()
+    """Names of all tools."""
     rungs: tuple[str, ...] = RUNGS
     """Ladder of request forms, safest last."""
     can_compact: bool = False
@@ -193,6 +195,12 @@ class State:
     """The rung a step begins on: remembered after it succeeded where a higher one was refused."""
     refusal: Failure | None = None
     """The first structural refusal of this step: what is reported if the ladder ends."""
+    lowered: int = 0
+    """How often the step has halved the limit of output."""
+    without: tuple[str, ...] = ()
+    """Tools that the provider refused: they are left out for the rest of the turn."""
+    server_failures: int = 0
+    """Turns in a row, up to the last one, that ended over a server error in spite of every retry."""
     compacted: bool = False
     """Whether this step has compacted already; twice would be a loop."""
     queue: tuple[Queued, ...] = ()

@@ -37,6 +37,7 @@ def begin_turn(state: State, requested: TurnRequested) -> Move:
         queue=(),
         ending=None,
         reminders=(),
+        without=(),
         turn_began_ms=state.now_ms,
         turn_usage=NO_USAGE,
         text="",
@@ -69,6 +70,7 @@ def begin_step(state: State, bodies: list[Body] | None = None) -> Move:
         carried=state.carried if step == 1 else 0,
         rung=state.base_rung,
         refusal=None,
+        lowered=0,
         compacted=False,
         step_failed_ms=None,
         reminders=(),
@@ -84,7 +86,10 @@ def prepare(state: State) -> Move:
     if spent is not None:
         return close_step(state, spent)
     state = replace(state, phase=Preparing(), attempt=state.attempt + 1)
-    return state, (Prepare(state.turn, state.step, state.attempt, state.rung),)
+    wanted = Prepare(
+        state.turn, state.step, state.attempt, state.rung, lowered=state.lowered, without=state.without
+    )
+    return state, (wanted,)
 
 
 def compact(state: State, phase: Compacting) -> Move:
