@@ -254,6 +254,8 @@ class SessionRepaired(_Body, frozen=True):
     closed_attempts: int = 0
     file: str = ""
     """Where the damaged bytes were copied, relative to the session's directory."""
+    rewritten: bool = False
+    """The log was written anew without its damage: what earlier events told of is no longer in it."""
     detail: str = ""
 
 

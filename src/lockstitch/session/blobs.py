@@ -49,6 +49,10 @@ class Blobs(Protocol):
         """Where a person finds the blob, for texts: a path, if the store has files."""
         ...
 
+    def names(self) -> list[str]:
+        """The hashes of all blobs, in order. Raises StorageError."""
+        ...
+
 
 class DirectoryBlobs:
     """Blobs as files of a directory, which is made with the first of them."""
@@ -84,6 +88,15 @@ class DirectoryBlobs:
     def place(self, sha256: str) -> str:
         return str(self._directory / checked_name(sha256))
 
+    def names(self) -> list[str]:
+        try:
+            found = [entry.name for entry in self._directory.iterdir()]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise refusal_of_disk(self._directory, error) from error
+        return sorted(name for name in found if is_name(name))
+
     def _holds(self, path: Path, data: bytes) -> bool:
         """Whether the file is there and whole: another program may have cut it since."""
         try:
@@ -112,6 +125,9 @@ class MemoryBlobs:
     def place(self, sha256: str) -> str:
         return f"blob {checked_name(sha256)}"
 
+    def names(self) -> list[str]:
+        return sorted(self._kept)
+
 
 def with_media(messages: Sequence[Message], blobs: Blobs) -> list[Message]:
     """The messages with the bytes of their images in place, as requests need them.
@@ -130,9 +146,14 @@ def source_of(data: bytes) -> BlobSource:
 
 def checked_name(sha256: str) -> str:
     """The hash, which may come out of a damaged or foreign log. Raises BlobLostError if it is none."""
-    if len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
+    if not is_name(sha256):
         raise lost(sha256[:80], "that is no SHA-256 in hex digits")
     return sha256
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is a hash in its one form."""
+    return len(text) == 64 and set(text) <= set("0123456789abcdef")
 
 
 def verified(data: bytes, sha256: str) -> bytes:

@@ -1,8 +1,6 @@
 """Opening one session that lies in a directory: create, lock, read, mend."""
 
 import os
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +10,8 @@ from typing import Final, NamedTuple
 from lockstitch.schema.errors import CallerError
 from lockstitch.wire.jsonl import encode
 
-from .file_calls import FileCalls, read_range, write_all, write_new_file
+from .file_calls import FileCalls, read_range, write_new_file
+from .file_create import create_directory
 from .file_sink import LOG_NAME, FileSink
 from .lock import SessionLock, acquire
 from .log_reader import Fold, LogReader
@@ -24,7 +23,6 @@ from .scan import PIECE_BYTES, Damage
 
 DAMAGED_NAME: Final = "damaged"
 """Directory with a copy of every damaged place, named for its offset and hash: each is copied once."""
-_TEMPORARY_PREFIX: Final = ".new-"
 
 
 class Opened(NamedTuple):
@@ -74,7 +72,7 @@ class Opening:
             fd = self._calls.open(self._directory / LOG_NAME, os.O_RDONLY)
         except FileNotFoundError as error:
             if not self._directory.is_dir():
-                raise self._unknown() from error
+                raise no_session(self._id, self._root) from error
             reader.end()  # a session whose log is gone: empty, and to be begun again
             return reader
         try:
@@ -85,13 +83,12 @@ class Opening:
 
     def write(self, *, create: bool, strict: bool) -> Opened:
         """Open the session for its one writer."""
-        created = False
         lock = None
         if not self._directory.is_dir():
             if not create:
-                raise self._unknown()
+                raise no_session(self._id, self._root)
             lock = self._create()
-            created = lock is not None
+        created = lock is not None
         if lock is None:
             lock = acquire(self._directory, self._id)
         fd = -1
@@ -104,39 +101,14 @@ class Opening:
             lock.close()
             raise
 
-    def _unknown(self) -> CallerError:
-        return CallerError(
-            f"there is no session {self._id!r} in {self._root}; `lockstitch sessions list` shows what is"
-        )
-
-    # --- creation ------------------------------------------------------------------------------------------
-
     def _create(self) -> SessionLock | None:
-        """Make the directory whole and locked before it gets its name; None if another process was first."""
-        calls = self._calls
-        calls.make_directory(self._root)
-        temporary = Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX, dir=self._root))
-        lock = None
-        try:
-            lock = acquire(temporary, self._id)
-            fd = calls.open(temporary / LOG_NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-            try:
-                start = encode(0, _now_ms(), first_record(self._id, self._cwd))
-                write_all(calls, fd, start, 0)
-                calls.sync(fd)
-            finally:
-                calls.close(fd)
-            calls.sync_directory(temporary)
-            calls.rename(temporary, self._directory)
-            calls.sync_directory(self._root)
-        except BaseException:
-            if lock is not None:
-                lock.close()
-            shutil.rmtree(temporary, ignore_errors=True)
-            if lock is not None and self._directory.is_dir():
-                return None
-            raise
-        return lock
+        start = encode(0, time.time_ns() // 1_000_000, first_record(self._id, self._cwd))
+        return create_directory(
+            self._calls,
+            self._directory,
+            self._id,
+            lambda directory: write_new_file(self._calls, directory / LOG_NAME, [start]),
+        )
 
     # --- reading and mending -------------------------------------------------------------------------------
 
@@ -197,5 +169,7 @@ class Opening:
             self._calls.truncate(fd, end)
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+def no_session(session_id: str, where: Path) -> CallerError:
+    return CallerError(
+        f"there is no session {session_id!r} in {where}; `lockstitch sessions list` shows what is"
+    )

@@ -6,7 +6,7 @@ content by hash, ``damaged/`` copies of what could not be read. See docs/formats
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from lockstitch.wire.jsonl import BadRecordError, decode
 from .blobs import BLOBS_NAME, DirectoryBlobs
 from .committer import Committer
 from .file_calls import FileCalls
+from .file_keeping import FileKeeping
 from .file_open import Opened, Opening
 from .file_sink import LOG_NAME, refusal_of_disk
 from .lock import owner
@@ -40,6 +41,7 @@ class FileStore:
         self.root = Path(root)
         self._calls = calls or FileCalls()
         self._committer = Committer()
+        self._keeping = FileKeeping(self.root, self._calls)
 
     async def open(
         self,
@@ -76,13 +78,38 @@ class FileStore:
         )
 
     async def list(self) -> Listing:
-        return await asyncio.to_thread(self._translated, self._list)
+        return await self._in_thread(self._list)
 
     async def check(self, session_id: str) -> CheckReport:
-        return await asyncio.to_thread(self._translated, lambda: self._check(session_id))
+        return await self._in_thread(lambda: self._check(session_id))
+
+    async def copy_log(self, session_id: str, take: Callable[[bytes], None]) -> None:
+        def copy() -> None:
+            for piece in self._keeping.pieces(session_id):
+                take(piece)
+
+        await self._in_thread(copy)
+
+    async def put_log(self, session_id: str, log: Iterable[bytes], blobs: Iterable[bytes] = ()) -> None:
+        await self._in_thread(lambda: self._keeping.put(session_id, log, blobs))
+
+    async def rewrite_log(self, session_id: str, log: Iterable[bytes]) -> str:
+        return await self._in_thread(lambda: self._keeping.rewrite(session_id, log))
+
+    async def remove(self, session_id: str) -> str:
+        return await self._in_thread(lambda: self._keeping.remove(session_id))
+
+    async def restore(self, session_id: str) -> None:
+        await self._in_thread(lambda: self._keeping.restore(session_id))
+
+    async def purge(self) -> int:
+        return await self._in_thread(self._keeping.purge)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._committer.close)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.to_thread(self._translated, work)
 
     def _translated(self, work: Callable[[], T]) -> T:
         """Errors of the file system as errors for callers; those of a caller's ``fold`` as they are."""

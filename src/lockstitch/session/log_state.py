@@ -275,6 +275,8 @@ def _fold_compaction_end(state: LogState, seq: int, body: CompactionEnd) -> None
 
 
 def _fold_session_repaired(state: LogState, seq: int, body: SessionRepaired) -> None:
+    if body.rewritten:
+        state.told_set_aside = state.told_missing = 0
     state.told_defects += body.defects
     state.told_set_aside += body.set_aside
     state.told_missing += body.missing

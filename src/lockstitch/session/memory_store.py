@@ -2,10 +2,11 @@
 
 import asyncio
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from lockstitch.schema.errors import CallerError, SessionBusyError
-from lockstitch.wire.jsonl import decode, encode
+from lockstitch.wire.jsonl import encode
 
 from .blobs import MemoryBlobs
 from .committer import Committer
@@ -22,8 +23,10 @@ class _Stored:
 
     data: bytearray = field(default_factory=bytearray)
     cwd: str = ""
+    created_ms: int = 0
     updated_ms: int = 0
     open: bool = False
+    backups: list[bytes] = field(default_factory=list)
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
 
     def commit(self, data: bytes, *, sync: bool) -> None:
@@ -39,6 +42,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Stored] = {}
+        self._trash: list[tuple[str, _Stored]] = []
         self._committer = Committer()
 
     async def open(
@@ -56,13 +60,8 @@ class MemoryStore:
         created = stored is None and create and not read_only
         if created:
             start = encode(0, _now_ms(), first_record(session_id, cwd))
-            stored = self._sessions[session_id] = _Stored(bytearray(start), cwd, _now_ms())
-        if stored is None:
-            raise CallerError(f"there is no session {session_id!r} in this store")
-        if not read_only and stored.open:
-            raise SessionBusyError(
-                f"session {session_id!r} is open already: close it there, or open it read-only"
-            )
+            stored = self._sessions[session_id] = _Stored(bytearray(start), cwd, _now_ms(), _now_ms())
+        stored = self._found(session_id) if read_only else self._unused(session_id)
         reader = _read(session_id, stored, fold)
         too_new = reader.state.too_new
         if read_only or too_new is not None:
@@ -92,7 +91,7 @@ class MemoryStore:
             SessionInfo(
                 id=session_id,
                 cwd=stored.cwd,
-                created_ms=decode(bytes(stored.data.partition(b"\n")[0])).time_ms,
+                created_ms=stored.created_ms,
                 updated_ms=stored.updated_ms,
                 bytes=len(stored.data),
             )
@@ -101,11 +100,61 @@ class MemoryStore:
         return sorted(infos, key=lambda info: (-(info.updated_ms or 0), info.id))
 
     async def check(self, session_id: str) -> CheckReport:
+        stored = self._found(session_id)
+        reader = _read(session_id, stored, None)
+        return check_report(reader, session_id, path="", in_use_by=-1 if stored.open else None)
+
+    async def copy_log(self, session_id: str, take: Callable[[bytes], None]) -> None:
+        take(bytes(self._found(session_id).data))
+
+    async def put_log(self, session_id: str, log: Iterable[bytes], blobs: Iterable[bytes] = ()) -> None:
+        directory_name(session_id)
+        if session_id in self._sessions:
+            raise CallerError(f"there is a session {session_id!r} already: choose another id, or remove it")
+        stored = _Stored(bytearray(b"".join(log)), created_ms=_now_ms(), updated_ms=_now_ms())
+        for data in blobs:
+            stored.blobs.put(data)
+        self._sessions[session_id] = stored
+
+    async def rewrite_log(self, session_id: str, log: Iterable[bytes]) -> str:
+        stored = self._unused(session_id)
+        stored.backups.append(bytes(stored.data))
+        stored.data = bytearray(b"".join(log))
+        return f"backup {len(stored.backups)} of {session_id!r} in memory"
+
+    async def remove(self, session_id: str) -> str:
+        self._trash.append((session_id, self._unused(session_id)))
+        del self._sessions[session_id]
+        return "the trash in memory"
+
+    async def restore(self, session_id: str) -> None:
+        found = [entry for entry in self._trash if entry[0] == session_id]
+        if not found:
+            raise CallerError(f"there is no session {session_id!r} in the trash")
+        if session_id in self._sessions:
+            raise CallerError(f"there is a session {session_id!r} again: remove it first")
+        self._trash.remove(found[-1])
+        self._sessions[session_id] = found[-1][1]
+
+    async def purge(self) -> int:
+        count = len(self._trash)
+        self._trash.clear()
+        return count
+
+    def _found(self, session_id: str) -> _Stored:
+        directory_name(session_id)
         stored = self._sessions.get(session_id)
         if stored is None:
             raise CallerError(f"there is no session {session_id!r} in this store")
-        reader = _read(session_id, stored, None)
-        return check_report(reader, session_id, path="", in_use_by=-1 if stored.open else None)
+        return stored
+
+    def _unused(self, session_id: str) -> _Stored:
+        stored = self._found(session_id)
+        if stored.open:
+            raise SessionBusyError(
+                f"session {session_id!r} is open already: close it there, or open it read-only"
+            )
+        return stored
 
     def read_log(self, session_id: str) -> bytes:
         """The record lines of a session, as a file would hold them."""

@@ -209,6 +209,21 @@ class Scanner:
         return Damage(offset, len(data), digest, reason, torn, self._last_seq)
 
 
+class LineScanner(Scanner):
+    """A scanner that also keeps the records' own bytes, for those who copy logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[bytes] = []
+        """Of each event since the list was last cleared, as it lies in the log, without its newline."""
+
+    def _take(self, event: Event, line: bytes, offset: int, items: list[Event | Damage]) -> None:
+        before = self.records
+        super()._take(event, line, offset, items)
+        if self.records > before:
+            self.lines.append(line)
+
+
 class _Oversize:
     """A line beyond the limit of a record, of which only the length and the digest are known."""
 

@@ -30,11 +30,13 @@ T = TypeVar("T")
 _SCHEMA: Final = """
 CREATE TABLE sessions (
     number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
+    id TEXT NOT NULL,
     cwd TEXT NOT NULL,
     created_ms INTEGER NOT NULL,
-    updated_ms INTEGER NOT NULL
+    updated_ms INTEGER NOT NULL,
+    trashed_ms INTEGER
 ) STRICT;
+CREATE UNIQUE INDEX live_sessions ON sessions (id) WHERE trashed_ms IS NULL;
 -- A log is the concatenation of its pieces, byte for byte what the file store keeps in log.jsonl.
 CREATE TABLE pieces (
     session INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -48,6 +50,13 @@ CREATE TABLE damaged (
     digest TEXT NOT NULL,
     data BLOB NOT NULL,
     UNIQUE (session, start, digest)
+) STRICT;
+-- Logs as they were before they were rewritten.
+CREATE TABLE backups (
+    number INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    time_ms INTEGER NOT NULL,
+    data BLOB NOT NULL
 ) STRICT;
 CREATE TABLE blobs (
     session INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,

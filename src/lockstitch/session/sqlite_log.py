@@ -54,8 +54,29 @@ class SqliteBlobs:
             raise lost(sha256, f"it is not in {self._file.path}")
         return verified(data, sha256)
 
+    def names(self) -> list[str]:
+        query = "SELECT sha256 FROM blobs WHERE session = ? ORDER BY sha256"
+        with told(self._file.path), self._file.reading() as connection:
+            rows = () if connection is None else connection.execute(query, (self._number,)).fetchall()
+        return [str(name) for (name,) in rows]
+
     def place(self, sha256: str) -> str:
         return f"blob {checked_name(sha256)} in {self._file.path}"
+
+
+def find(connection: apsw.Connection | None, session_id: str) -> int | None:
+    """The number of a session that is not in the trash."""
+    query = "SELECT number FROM sessions WHERE id = ? AND trashed_ms IS NULL"
+    number = None if connection is None else connection.execute(query, (session_id,)).get
+    return None if number is None else int(number)
+
+
+def make(connection: apsw.Connection, session_id: str, cwd: str) -> int:
+    """A new session without a log; its number."""
+    now = time.time_ns() // 1_000_000
+    row = (session_id, cwd, now, now)
+    connection.execute("INSERT INTO sessions (id, cwd, created_ms, updated_ms) VALUES (?, ?, ?, ?)", row)
+    return connection.last_insert_rowid()
 
 
 def read_pieces(connection: apsw.Connection, number: int) -> Iterator[bytes]:

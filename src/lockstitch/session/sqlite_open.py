@@ -6,18 +6,19 @@ from pathlib import Path
 
 import apsw
 
-from lockstitch.schema.errors import CallerError, LockstitchError
+from lockstitch.schema.errors import LockstitchError
 from lockstitch.wire.jsonl import encode
 
 from .committer import Committer
 from .file_calls import FileCalls
+from .file_open import no_session
 from .lock import SessionLock, acquire
 from .log_reader import Fold, LogReader
 from .mending import corruption, first_record, mend, open_report
 from .names import directory_name
 from .scan import Damage
 from .sqlite_database import SqliteFile
-from .sqlite_log import PieceSink, SqliteBlobs, copy_aside, cut, insert, read_pieces
+from .sqlite_log import PieceSink, SqliteBlobs, copy_aside, cut, find, insert, make, read_pieces
 from .store import SessionLog
 
 
@@ -85,24 +86,17 @@ class SqliteOpening:
 
     def _number(self) -> int:
         with self._file.reading() as connection:
-            query = "SELECT number FROM sessions WHERE id = ?"
-            number = None if connection is None else connection.execute(query, (self._id,)).get
+            number = find(connection, self._id)
         if number is None:
-            raise CallerError(
-                f"there is no session {self._id!r} in {self._file.path}; "
-                "`lockstitch sessions list` shows what is"
-            )
-        return int(number)
+            raise no_session(self._id, self._file.path)
+        return number
 
     def _find_or_make(self, connection: apsw.Connection) -> tuple[int, bool]:
-        number = connection.execute("SELECT number FROM sessions WHERE id = ?", (self._id,)).get
+        number = find(connection, self._id)
         if number is not None:
-            return int(number), False
-        now = time.time_ns() // 1_000_000
-        row = (self._id, self._cwd, now, now)
-        connection.execute("INSERT INTO sessions (id, cwd, created_ms, updated_ms) VALUES (?, ?, ?, ?)", row)
-        number = connection.last_insert_rowid()
-        start = encode(0, now, first_record(self._id, self._cwd))
+            return number, False
+        number = make(connection, self._id, self._cwd)
+        start = encode(0, time.time_ns() // 1_000_000, first_record(self._id, self._cwd))
         connection.execute("INSERT INTO pieces VALUES (?, 0, ?)", (number, start))
         return number, True
 

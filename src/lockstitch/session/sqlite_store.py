@@ -5,7 +5,7 @@ code. All logs that have something to write share one transaction.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -20,6 +20,7 @@ from .mending import check_report
 from .names import directory_name
 from .reports import CheckReport, Listing, SessionInfo
 from .sqlite_database import SqliteFile, told
+from .sqlite_keeping import SqliteKeeping
 from .sqlite_log import PieceSink, insert
 from .sqlite_open import SqliteOpening
 from .store import SessionLog
@@ -43,6 +44,7 @@ class SqliteStore:
         self._file = SqliteFile(self.path, durable=durable)
         self._locks = self.path.with_name(self.path.name + LOCKS_SUFFIX)
         self._committer = Committer(self._commit)
+        self._keeping = SqliteKeeping(self._file, self._locks)
 
     async def open(
         self,
@@ -68,10 +70,28 @@ class SqliteStore:
             raise
 
     async def list(self) -> Listing:
-        return await asyncio.to_thread(self._told, self._list)
+        return await self._in_thread(self._list)
 
     async def check(self, session_id: str) -> CheckReport:
-        return await asyncio.to_thread(self._told, lambda: self._check(session_id))
+        return await self._in_thread(lambda: self._check(session_id))
+
+    async def copy_log(self, session_id: str, take: Callable[[bytes], None]) -> None:
+        await self._in_thread(lambda: self._keeping.copy(session_id, take))
+
+    async def put_log(self, session_id: str, log: Iterable[bytes], blobs: Iterable[bytes] = ()) -> None:
+        await self._in_thread(lambda: self._keeping.put(session_id, log, blobs))
+
+    async def rewrite_log(self, session_id: str, log: Iterable[bytes]) -> str:
+        return await self._in_thread(lambda: self._keeping.rewrite(session_id, log))
+
+    async def remove(self, session_id: str) -> str:
+        return await self._in_thread(lambda: self._keeping.remove(session_id))
+
+    async def restore(self, session_id: str) -> None:
+        await self._in_thread(lambda: self._keeping.restore(session_id))
+
+    async def purge(self) -> int:
+        return await self._in_thread(self._keeping.purge)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
@@ -80,6 +100,9 @@ class SqliteStore:
         return SqliteOpening(
             self._file, self._locks, session_id, cwd=cwd, fold=fold, committer=self._committer
         )
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.to_thread(self._told, work)
 
     def _told(self, work: Callable[[], T]) -> T:
         try:
@@ -116,7 +139,7 @@ class SqliteStore:
         query = (
             "SELECT id, cwd, created_ms, updated_ms, coalesce(size, 0) FROM sessions "
             "LEFT JOIN (SELECT session, sum(length(data)) AS size FROM pieces GROUP BY session) "
-            "ON session = number ORDER BY updated_ms DESC, id"
+            "ON session = number WHERE trashed_ms IS NULL ORDER BY updated_ms DESC, id"
         )
         with self._file.reading() as connection:
             rows: Rows = [] if connection is None else connection.execute(query).fetchall()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Protocol
@@ -53,6 +53,44 @@ class SessionStore(Protocol):
 
     async def close(self) -> None:
         """End the store's thread after everything that open sessions have taken is written."""
+        ...
+
+
+class SessionKeeper(SessionStore, Protocol):
+    """A store whose sessions can be looked after from outside, as the ``sessions`` commands do.
+
+    All raise StorageError, and CallerError for an impossible id; all but ``put_log``, ``restore`` and
+    ``purge`` raise CallerError for an unknown session.
+    """
+
+    async def copy_log(self, session_id: str, take: Callable[[bytes], None]) -> None:
+        """Give ``take`` the bytes of the log as they lie there, in pieces, in a worker thread."""
+        ...
+
+    async def put_log(self, session_id: str, log: Iterable[bytes], blobs: Iterable[bytes] = ()) -> None:
+        """Make a session that holds these bytes, whatever they are: all of it, or nothing.
+
+        Both are iterated in a worker thread. Raises CallerError if there is a session of that id.
+        """
+        ...
+
+    async def rewrite_log(self, session_id: str, log: Iterable[bytes]) -> str:
+        """Put these bytes in the place of the session's log, after a copy of it was made; where that lies.
+
+        Raises SessionBusyError while the session is open.
+        """
+        ...
+
+    async def remove(self, session_id: str) -> str:
+        """Move the session to the trash; where it lies now. Raises SessionBusyError while it is open."""
+        ...
+
+    async def restore(self, session_id: str) -> None:
+        """Take the session of that id that was removed last out of the trash. Raises CallerError."""
+        ...
+
+    async def purge(self) -> int:
+        """Delete for good what is in the trash; how many sessions that were."""
         ...
 
 

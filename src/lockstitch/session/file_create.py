@@ -1,0 +1,41 @@
+"""Making the directory of a session: whole and locked before it has its name."""
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from .file_calls import FileCalls
+from .lock import SessionLock, acquire
+
+TEMPORARY_PREFIX: Final = ".new-"
+"""Of a directory that is being made, or was when a process died; it is no session."""
+
+
+def create_directory(
+    calls: FileCalls, directory: Path, session_id: str, fill: Callable[[Path], None]
+) -> SessionLock | None:
+    """Make a session's directory, filled by ``fill`` while it has another name, and durable on return.
+
+    The lock of the new session is returned; None if the directory exists already, maybe since a moment ago.
+    Raises OSError, and what ``fill`` raises; then nothing is left behind.
+    """
+    root = directory.parent
+    calls.make_directory(root)
+    temporary = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=root))
+    lock = None
+    try:
+        lock = acquire(temporary, session_id)
+        fill(temporary)
+        calls.sync_directory(temporary)
+        calls.rename(temporary, directory)
+        calls.sync_directory(root)
+    except BaseException as error:
+        if lock is not None:
+            lock.close()
+        shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, OSError) and directory.is_dir():
+            return None
+        raise
+    return lock
