@@ -38,6 +38,48 @@ BODIES: dict[str, tuple[bytes, str, str, dict[str, int]]] = {
         "ok",
         {"events_without_blank_line": 1},
     ),
+    "several objects in one event": (
+        b"data: "
+        + b" ".join(json.dumps(one).encode() for one in [delta("o"), delta("k")])
+        + b"\n\n"
+        + body(end("stop")),
+        "stop",
+        "ok",
+        {"several_objects_in_frame": 1},
+    ),
+    "a prefix written twice": (
+        b"data: data: " + json.dumps(delta("ok")).encode() + b"\n\ndata: data: [DONE]\n\n",
+        "stop",
+        "ok",
+        {"doubled_data_prefix": 2},
+    ),
+    "a sentinel in quotes": (body([delta("ok"), '"[DONE]"']), "stop", "ok", {}),
+    "a stream cut inside a frame": (body([delta("ok")]) + b'data: {"choi', "STREAM_CLOSED", "ok", {}),
+    "a stream cut inside its first frame": (b'data: {"choi', "STREAM_CLOSED", "", {}),
+    "a stream cut inside its sentinel": (
+        body([delta("ok"), delta(finish="stop")]) + b"data: [DO",
+        "stop",
+        "ok",
+        {"missing_done": 1},
+    ),
+    "a stream cut inside the second line of a frame": (
+        body([delta("ok")]) + b'data: {"choices":\ndata: [{"del',
+        "STREAM_CLOSED",
+        "ok",
+        {},
+    ),
+    "a broken frame whose line ends": (
+        body([delta("ok")]) + b'data: {"choi\n',
+        "MALFORMED_RESPONSE",
+        "ok",
+        {"frame_not_json": 1},
+    ),
+    "a stream without blank lines, cut inside a frame": (
+        b"\n".join(frame(event).strip() for event in [delta("o"), delta("k"), delta("!")])[:-9],
+        "STREAM_CLOSED",
+        "ok",
+        {"events_without_blank_line": 1},
+    ),
     "one JSON document": (JSON, "stop", "ok", MENDED),
     "one JSON document, indented, behind a BOM": (
         b"\xef\xbb\xbf\n" + json.dumps(COMPLETION, indent=2).encode(),

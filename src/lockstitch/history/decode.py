@@ -191,7 +191,7 @@ class Decoder:
             return self._emit(self._translator.fail(cause, aborted=True))
         if not 200 <= self._status < 300 or self._kind == "page":
             return self.end()
-        chunks = self._frames([frame for frame in self._sse.end() if _is_whole(frame)])
+        chunks = self._frames(self._last_frames())
         if self._kind == "json" and (value := self._document()) is not None:
             chunks += self._emit(self._translator.document(value))
         return chunks + self._emit(self._translator.fail(cause))
@@ -268,8 +268,22 @@ class Decoder:
 
     # ---- endings -----------------------------------------------------------------------------
 
+    def _last_frames(self) -> list[Frame]:
+        """The frames that the end of the body completes. One that was cut inside its JSON is none: that is
+        the
+        cut's fault, and not a malformed frame of the gateway's.
+        """
+        last = self._sse.end()
+        if not (self._sse.cut and last):
+            return last
+        kept = _before_cut(last.pop())
+        if kept is not None:
+            return [*last, kept]
+        self.data_frames += 1
+        return last
+
     def _end_stream(self) -> list[Chunk]:
-        chunks = self._frames(self._sse.end())
+        chunks = self._frames(self._last_frames())
         if self.finished:
             return chunks
         strays = self._sse.strays
@@ -342,12 +356,21 @@ class Decoder:
         return self._emit(self._translator.fail(cause))
 
 
-def _is_whole(frame: Frame) -> bool:
-    """Whether the last frame of a broken body came whole."""
-    if frame.data.strip() == b"[DONE]":
+def _before_cut(frame: Frame) -> Frame | None:
+    """What is whole of a frame whose last line did not end; None if nothing is."""
+    if frame.event == "error" or _is_whole(frame.data):
+        return frame
+    before, _, last = frame.data.rpartition(b"\n")
+    if _is_whole(last):  # events without blank lines between
+        return frame
+    return Frame(before, frame.event) if _is_whole(before.partition(b"\n")[0]) else None
+
+
+def _is_whole(data: bytes) -> bool:
+    if data.strip() == b"[DONE]":
         return True
     try:
-        frames.parse(frame.data)
+        frames.parse(data)
     except strict_json.InvalidJson:
         return False
     return True

@@ -120,12 +120,11 @@ class EventTranslator(ABC):
             self._event(value, event)
 
     def _unreadable(self, data: bytes, event: str, reason: str) -> None:
-        lines = frames.glued(data)
-        if lines is not None:
-            self._builder.note("events_without_blank_line", "events are not separated by a blank line")
-            for line in lines:
+        parts = frames.glued(data, self._builder.notebook)
+        if parts is not None:
+            for part in parts:
                 if not self._builder.finished:
-                    self._read(line, event)
+                    self._read(part, event)
         elif event == "error":
             text = data.decode("utf-8", "replace")
             self._builder.failed(frames.reported_as_text(text, dialect=self.dialect, profile=self._profile))

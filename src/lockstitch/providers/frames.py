@@ -5,6 +5,7 @@ it.
 import json
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +17,7 @@ from ..wire.strict_json import InvalidJson
 from .classify import classify
 from .note_book import NoteBook
 
+_SPACE: Final = re.compile(r"\s*")
 _OK_CODES: Final = ("", "0", "200", "ok", "success")
 """Values of a ``code`` that gateways write into answers that are no errors."""
 
@@ -54,15 +56,43 @@ def _parse_leniently(data: bytes, notebook: NoteBook | None) -> Any:
     return clean
 
 
-def glued(data: bytes) -> list[bytes] | None:
-    """The frames of an event whose gateway left out the blank lines between events; None if it is one frame.
-
-    Such an event has several data lines, each a JSON object of its own or a sentinel.
+def glued(data: bytes, notebook: NoteBook) -> list[bytes] | None:
+    """The frames in a frame that is not JSON, because its gateway put several into one event or wrote
+    ``data:``
+    twice; None if there are none. What it did is noted.
     """
-    lines = [line for line in data.split(b"\n") if line.strip()]
-    if len(lines) < 2 or not all(line.lstrip()[:1] in (b"{", b"[") for line in lines):
+    lines = [line.strip() for line in data.split(b"\n")]
+    parts = [line.removeprefix(b"data:").strip() for line in lines if line]
+    if not all(part[:1] in (b"{", b"[") for part in parts):
         return None
-    return lines
+    if any(line.startswith(b"data:") for line in lines):
+        notebook.add("doubled_data_prefix")
+        return parts
+    if len(parts) > 1:
+        notebook.add("events_without_blank_line")
+        return parts
+    found = _objects_in_a_row(data)
+    if found is not None:
+        notebook.add("several_objects_in_frame")
+    return found
+
+
+def _objects_in_a_row(data: bytes) -> list[bytes] | None:
+    """Two or more JSON objects with nothing but white space between; None if it is anything else."""
+    text = data.decode("utf-8", "replace").strip()
+    decoder = json.JSONDecoder(strict=False)
+    ends = [0]
+    try:
+        while ends[-1] < len(text):
+            begin = _SPACE.match(text, ends[-1])
+            value, end = decoder.raw_decode(text, begin.end() if begin else ends[-1])
+            if not isinstance(value, dict):
+                return None
+            ends.append(end)
+    except (ValueError, RecursionError):
+        return None
+    parts = [text[begin:end].encode("utf-8", "replace") for begin, end in pairwise(ends)]
+    return parts if len(parts) > 1 else None
 
 
 def reported(value: Mapping[str, Any], *, event: str, dialect: str, profile: Profile) -> Failure | None:

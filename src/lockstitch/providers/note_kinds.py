@@ -97,6 +97,14 @@ NOTE_KINDS: Final[Mapping[str, NoteKind]] = {
         "events follow each other without the blank line that ends an event",
         "end each event with an empty line",
     ),
+    "several_objects_in_frame": NoteKind(
+        "one event holds several JSON objects in a row; each was taken for an event",
+        "send one JSON object in each event",
+    ),
+    "doubled_data_prefix": NoteKind(
+        "the data of an event begins with `data:` once more",
+        "write `data: ` once; two layers each put it in front",
+    ),
     "json_instead_of_stream": NoteKind(
         "a stream was asked for and one JSON document came",
         "honour `stream: true`",

@@ -200,7 +200,7 @@ class OpenAiChatStream:
     # ---- frames of any shape -----------------------------------------------------------------
 
     def _slow_frame(self, data: bytes, event: str) -> None:
-        if data.strip().upper() == b"[DONE]":
+        if data.strip(b' \t\n"').upper() == b"[DONE]":
             self._use_messages()
             self._builder.close()
             self.terminal = True
@@ -208,12 +208,11 @@ class OpenAiChatStream:
         try:
             value = frames.parse(data, self._builder.notebook)
         except InvalidJson as error:
-            lines = frames.glued(data)
-            if lines is not None:
-                self._builder.note("events_without_blank_line")
-                for line in lines:
+            parts = frames.glued(data, self._builder.notebook)
+            if parts is not None:
+                for part in parts:
                     if not self._builder.finished:
-                        self._slow_frame(line, event)
+                        self._slow_frame(part, event)
             elif event == "error":
                 text = data.decode("utf-8", "replace")
                 self._builder.failed(

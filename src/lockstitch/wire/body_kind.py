@@ -54,15 +54,34 @@ class Gunzip:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Plain bytes in bounded pieces. Raises GunzipError, after the pieces before the damage."""
+        try:
+            yield from self._inflate(data)
+        except zlib.error as error:
+            raise GunzipError(str(error)) from error
+
+    def _inflate(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._stream.eof:
                 if not data.startswith(_GZIP[:1]):
                     return  # padding behind the last member
                 self._stream = zlib.decompressobj(wbits=31)
+            before = self._stream.copy()
             try:
                 piece = self._stream.decompress(data, _PIECE)
-            except zlib.error as error:
-                raise GunzipError(str(error)) from error
+            except zlib.error:
+                # A failing call gives nothing of what came before the damage, so go there in single bytes.
+                yield from _up_to_damage(before, data)
+                raise
             data = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
             if piece:
                 yield piece
+
+
+def _up_to_damage(stream: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    for at in range(len(data)):
+        try:
+            piece = stream.decompress(data[at : at + 1])
+        except zlib.error:
+            return
+        if piece:
+            yield piece

@@ -55,6 +55,8 @@ class SseDecoder:
     def __init__(self, *, line_max: int = LINE_MAX, response_max: int = RESPONSE_MAX) -> None:
         self.comments = 0
         """Comment lines so far: keepalives."""
+        self.cut = False
+        """After ``end``: the last line had no end, so its frame may be part of one."""
         self._line_max = line_max
         self._response_max = response_max
         self._total = 0
@@ -91,6 +93,7 @@ class SseDecoder:
             self._line.append(self._start)
         self._start = None
         if self._line:
+            self.cut = True
             self._take_line(b"".join(self._line), frames)
             self._line.clear()
         self._dispatch(frames)
