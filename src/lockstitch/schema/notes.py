@@ -7,7 +7,7 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     """One oddity of a response that was survived. Never an error: an error is a Failure."""
 
     kind: str
-    """A stable snake_case word, e.g. ``identity_conflict``; listed in docs/cli.md."""
+    """A stable snake_case word, e.g. ``identity_conflict``; listed in docs/notes.md."""
     detail: str = ""
     """One line for a bug report at the gateway."""
     count: int = 1
