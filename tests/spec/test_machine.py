@@ -18,6 +18,7 @@ from lockstitch.agent.calls import (
     invalid_text,
 )
 from lockstitch.agent.machine import advance
+from lockstitch.agent.recovery import refused_tool
 from lockstitch.agent.state import Budget, Idle, Price, Rules, State, Stuck, Working
 from lockstitch.history.decode import Decoded
 from lockstitch.schema import events as log
@@ -40,6 +41,11 @@ STALLED = failure("STREAM_CLOSED", "the stream ended early")
 REFUSED = failure("AUTH", "the key was refused", status=401)
 STRUCTURE = failure("INVALID_STRUCTURE", "a result without its call", status=400)
 OVERFLOW = failure("CONTEXT_WINDOW_EXCEEDED", "too long", status=400)
+TOO_MUCH = failure("OUTPUT_LIMIT", "max_tokens is too large", status=400)
+BAD_TOOL = failure(
+    "INVALID_TOOL_SCHEMA", "refused", status=400, provider_message="Invalid schema for function 'cat'"
+)
+BROKEN_SERVER = failure("SERVER", "internal error", status=500)
 ABORTED = failure("ABORTED", "cancelled")
 NOW = 1_000
 
@@ -386,6 +392,33 @@ TRANSITIONS: dict[str, tuple[Rules, Sequence[got.Input], tuple[fx.Effect, ...]]]
         [*CALLED, refused(OVERFLOW), got.CompactionDone(applied=False)],
         turn_end("failed", failure=OVERFLOW, detail="the history could not be made shorter"),
     ),
+    "a limit of output that is refused is halved": (
+        RULES,
+        [*CALLED, refused(TOO_MUCH)],
+        (
+            fx.Append((log.AttemptFailed(failure=TOO_MUCH, usage=USAGE),)),
+            fx.Emit(told.AttemptDiscarded(attempt=1, failure=TOO_MUCH, usage=USAGE)),
+            fx.Prepare(1, 1, 2, "normal", lowered=1),
+        ),
+    ),
+    "a tool whose definition is refused is left out": (
+        replace(RULES, tools=("ls", "cat", "rm")),
+        [*CALLED, refused(BAD_TOOL)],
+        (
+            fx.Append((log.AttemptFailed(failure=BAD_TOOL, usage=USAGE),)),
+            fx.Emit(told.AttemptDiscarded(attempt=1, failure=BAD_TOOL, usage=USAGE)),
+            fx.Prepare(1, 1, 2, "normal", without=("cat",)),
+        ),
+    ),
+    "a refusal of a tool that names none ends the turn": (
+        RULES,
+        [*CALLED, refused(BAD_TOOL)],
+        (
+            fx.Append((log.AttemptFailed(failure=BAD_TOOL, usage=USAGE),)),
+            fx.Emit(told.AttemptDiscarded(attempt=1, failure=BAD_TOOL, usage=USAGE)),
+            *turn_end("failed", failure=BAD_TOOL),
+        ),
+    ),
     "cancelled while the model answers, the call is stopped first": (
         RULES,
         [*CALLED, got.Cancelled()],
@@ -605,6 +638,40 @@ def test_retries_end_and_the_last_failure_is_reported() -> None:
     assert state.phase == Idle()
     assert effects[-1] == fx.EndTurn("failed")
     assert state.turn_usage.input_tokens == 60
+
+
+SERVER_ERRORS = {
+    "the first turn that dies of server errors ends": (0, fx.EndTurn("failed")),
+    "the second in a row tries a safer form of the request": (1, fx.Prepare(1, 1, 7, "strict")),
+}
+
+
+@pytest.mark.parametrize(("before", "last"), SERVER_ERRORS.values(), ids=SERVER_ERRORS.keys())
+def test_server_errors(before: int, last: fx.Effect) -> None:
+    state = State(rules=RULES, server_failures=before)
+    for given_input in (
+        *CALLED,
+        refused(BROKEN_SERVER),
+        *[got.RetryDue(), READY, refused(BROKEN_SERVER)] * 5,
+    ):
+        state, effects = advance(state, given_input)
+    assert effects[-1] == last
+
+
+NAMED_TOOLS = {
+    "by name": ("Invalid schema for function 'mcp__x__cat': bad", "mcp__x__cat"),
+    "by name within another": ("tool cat-2 is bad", "cat-2"),
+    "by number": ("tools.1.custom.input_schema: bad", "cat-2"),
+    "by number in brackets": ("tools[0].function.parameters: bad", "cat"),
+    "by a number that is too high": ("tools[9] is bad", None),
+    "not at all": ("a schema is bad", None),
+}
+
+
+@pytest.mark.parametrize(("said", "name"), NAMED_TOOLS.values(), ids=NAMED_TOOLS.keys())
+def test_the_refused_tool_is_named(said: str, name: str | None) -> None:
+    why = failure("INVALID_TOOL_SCHEMA", "refused", provider_message=said)
+    assert refused_tool(why, ("cat", "cat-2", "mcp__x__cat"), ()) == name
 
 
 def test_retries_of_an_interrupted_step_count_on() -> None:
