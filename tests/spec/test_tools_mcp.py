@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -423,3 +424,15 @@ def test_nothing_of_mcp_is_imported_before_a_server_starts() -> None:
         """
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.skipif(
+    shutil.which("mcp-server-everything") is None, reason="mcp-server-everything is not installed"
+)
+async def test_the_reference_server_in_another_language(work: Path) -> None:
+    made = await started(StdioServer("all", "mcp-server-everything", ("stdio",)), cwd=work)
+    try:
+        assert made.status()[0].state == "ready"
+        assert text_of(await call(made, "mcp__all__get-sum", work, a=1, b=2)) == "The sum of 1 and 2 is 3."
+    finally:
+        await made.close()
