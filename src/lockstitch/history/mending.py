@@ -11,6 +11,7 @@ from ..providers.parsed import Element, Target
 from ..schema.blocks import Block, Reasoning, Text, ToolResult
 from ..schema.messages import Message, Request
 from ..schema.notes import Anomaly, Violation
+from .clean import clean_text
 from .policy import policy
 from .project import Projected, Projector
 from .request_fields import Mended, asks_to_think, mend_fields, with_system
@@ -73,7 +74,8 @@ class Conversion:
         self._target = target
         self._codec = codec(dialect)
         self._source = codec(source)
-        self._system, self._tools, self._options, self._used = self._source.read_options(request)
+        system, self._tools, self._options, self._used = self._source.read_options(request)
+        self._system = clean_text(system).text
         self._read = self._source.read(_elements(request, self._source), target)
 
     def plain(self) -> dict[str, Any]:

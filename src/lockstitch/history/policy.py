@@ -119,7 +119,8 @@ class Policy:
         known = OPAQUE_TYPES.get((self.profile.protocol, role), frozenset())
         if protocol == "gemini":
             return any(key in known for key in value)
-        return value.get("type") in known
+        kind = value.get("type")
+        return isinstance(kind, str) and kind in known
 
 
 def policy(

@@ -12,7 +12,7 @@ import msgspec
 
 from ..schema.blocks import Block, Reasoning
 from ..schema.messages import Message
-from .clean import clean_text
+from .clean import clean_text, clean_value
 from .policy import Policy
 
 
@@ -41,12 +41,15 @@ def kept_reasoning(
         return "it is not encrypted, and the provider does not store it"
     if not block.text and not block.redacted and not block.replay:
         return "it is empty"
-    cleaned = clean_text(block.text)
-    if not cleaned.anomalies:
+    proof = f"{block.signature or ''}{block.redacted or ''}"
+    cleaned, extra = clean_text(block.text), clean_value(block.extra)
+    if clean_text(proof).anomalies or (proof and cleaned.anomalies):
+        return "it cannot be sent as it was signed"
+    if policy.strict:
+        extra = None
+    if not cleaned.anomalies and extra is block.extra:
         return block
-    if block.signature or block.redacted:
-        return "its text cannot be sent as it was signed"
-    return msgspec.structs.replace(block, text=cleaned.text)
+    return msgspec.structs.replace(block, text=cleaned.text, extra=extra)
 
 
 def without_trailing(content: Sequence[Block]) -> list[Block]:

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 
 from ..providers.parsed import items, mapping, objects, text_of
 from ..schema.notes import Anomaly, Violation
-from .clean import clean_value
+from .clean import anomaly, clean_value
 
 MAX_CACHE_MARKS: Final = 4
 _SCHEMA_FIELDS: Final = ("parameters", "input_schema", "parametersJsonSchema")
@@ -30,13 +30,14 @@ def with_system(request: Mapping[str, Any], field: str | None, leading: str) -> 
     ``field`` is where the protocol keeps the prompt; None: it has no such field.
     """
     mended = dict(request)
-    if field is None or not (leading or request.get(field)):
+    if field is None or not (leading or field in request):
         return mended, []
     system = request.get(field)
     gemini = field == "systemInstruction"
     blocks = [{"text": system}] if isinstance(system, str) else items(mapping(system).get("parts", system))
-    kept = [clean_value(block) for block in objects(blocks) if text_of(block.get("text")).strip()]
-    anomalies = [Anomaly("system_cleaned", field)] if kept != list(blocks) else []
+    kept = [clean_value(block) for block in objects(blocks) if _says_something(block, gemini=gemini)]
+    odd = system is not None and not isinstance(system, (Mapping,) if gemini else (str, list, tuple))
+    anomalies = [Anomaly("system_cleaned", field)] if odd or kept != list(blocks) else []
     if leading:
         kept.append({"text": leading} if gemini else {"type": "text", "text": leading})
         anomalies.append(Anomaly("system_moved", field, detail="system messages have no place further down"))
@@ -49,6 +50,13 @@ def with_system(request: Mapping[str, Any], field: str | None, leading: str) -> 
     else:
         mended[field] = kept[0]["text"] if len(kept) == 1 else [{"type": "text", **block} for block in kept]
     return mended, anomalies
+
+
+def _says_something(block: Mapping[str, Any], *, gemini: bool) -> bool:
+    text = block.get("text")
+    if not isinstance(text, str) or not text.strip():
+        return False
+    return gemini or block.get("type", "text") == "text"
 
 
 def mend_fields(request: dict[str, Any], flagged: Sequence[Violation]) -> Mended:
@@ -64,6 +72,10 @@ def mend_fields(request: dict[str, Any], flagged: Sequence[Violation]) -> Mended
     if "thinking_first" in rules:
         request = _without(request, "thinking")
         anomalies.append(Anomaly("thinking_disabled", detail="the last answer does not begin with thinking"))
+    for name in [violation.where for violation in flagged if violation.rule == "surrogate"]:
+        if name in request:
+            request = {**_without(request, name), clean_value(name): clean_value(request[name])}
+            anomalies.append(anomaly("surrogate_replaced", name))
     if "cache_marks" in rules:
         request = _with_fewer_marks(request)
         anomalies.append(Anomaly("cache_marks_removed", detail=f"at most {MAX_CACHE_MARKS} are taken"))

@@ -11,7 +11,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from ..schema.blocks import Block, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ..schema.blocks import Block, Image, Opaque, Reasoning, Replay, Text, ToolCall, ToolResult
 from ..schema.messages import Message, Role
 from ..schema.notes import Anomaly
 from .clean import anomaly, clean_arguments, clean_text, clean_value
@@ -235,7 +235,7 @@ class _Shaping:
         match block:
             case Text():
                 text = self._text(block, where)
-                if text.replay is not None and not self._policy.wrote(message):
+                if text.replay is not None and self._replay(text.replay, message) is None:
                     text = msgspec.structs.replace(text, replay=None)
                 return (text,)
             case Reasoning():
@@ -282,13 +282,13 @@ class _Shaping:
         if not any(isinstance(block, Opaque) for block in content):
             return content
         values = [block.value for block in content if isinstance(block, Opaque)]
-        calls = {value.get("id") for value in values if value.get("type") in _SERVER_CALLS}
-        answered = {value.get("tool_use_id") for value in values if "tool_use_id" in value}
+        calls = {repr(value.get("id")) for value in values if value.get("type") in _SERVER_CALLS}
+        answered = {repr(value["tool_use_id"]) for value in values if "tool_use_id" in value}
         kept: list[Block] = []
         for block in content:
             value = block.value if isinstance(block, Opaque) else {}
-            lonely_call = value.get("type") in _SERVER_CALLS and value.get("id") not in answered
-            lonely_result = "tool_use_id" in value and value["tool_use_id"] not in calls
+            lonely_call = value.get("type") in _SERVER_CALLS and repr(value.get("id")) not in answered
+            lonely_result = "tool_use_id" in value and repr(value["tool_use_id"]) not in calls
             if lonely_call or lonely_result:
                 self._note("block_omitted", where, detail=f"{value.get('type')} without its other half")
                 kept.append(Text(text=f"[{value.get('type')} omitted: its other half is missing]"))
@@ -306,10 +306,19 @@ class _Shaping:
             self._note("call_name_changed", where, (call.id,), f"{call.name[:80]!r} is sent as {name}")
         for kind in arguments.anomalies:
             self._note(kind, where, (call.id,), f"arguments of {name}: {call.arguments[:SHOWN_CHARS]!r}")
-        replay = call.replay if self._policy.wrote(message) and self._policy.reasoning() else None
         return ToolCall(
-            id=slot.wire_id, name=name, arguments=arguments.text, extra=self._extra(call.extra), replay=replay
+            id=slot.wire_id,
+            name=name,
+            arguments=arguments.text,
+            extra=self._extra(call.extra),
+            replay=self._replay(call.replay, message),
         )
+
+    def _replay(self, replay: Replay | None, message: Message) -> Replay | None:
+        """What goes back beside a block, if its writer is the target and its texts can be sent."""
+        if replay is None or not self._policy.wrote(message) or not self._policy.reasoning():
+            return None
+        return replay if clean_value(replay.data) is replay.data else None
 
     def _results(self, slots: list[Slot], where: str) -> None:
         results: list[ToolResult] = []

@@ -10,13 +10,14 @@ from ..schema.messages import Message, Options, Role, ToolSpec
 from ..schema.notes import Anomaly
 from .parsed import (
     Element,
+    OptionReader,
     Target,
     image_from_url,
-    items,
     json_text,
     mapping,
     objects,
     omitted,
+    stop_of,
     text_of,
     without,
 )
@@ -35,7 +36,6 @@ def read_elements(elements: Sequence[Any], target: Target) -> list[Element]:
 
 def read_options(body: Mapping[str, Any]) -> tuple[str, tuple[ToolSpec, ...], Options, set[str]]:
     """System prompt, tools and options of a request, and the names of the fields that were read."""
-    read = {"model", LIST_FIELD, "system", "tools", "stream"}
     system = body.get("system")
     if not isinstance(system, str):
         system = "\n\n".join(text_of(block.get("text")) for block in objects(system))
@@ -47,28 +47,19 @@ def read_options(body: Mapping[str, Any]) -> tuple[str, tuple[ToolSpec, ...], Op
         )
         for tool in objects(body.get("tools"))
     )
-    fields: dict[str, Any] = {}
-    for key in ("max_tokens", "temperature", "top_p"):
-        if body.get(key) is not None:
-            read.add(key)
-            fields[key] = body[key]
-    if items(body.get("stop_sequences")):
-        read.add("stop_sequences")
-        fields["stop"] = tuple(map(text_of, body["stop_sequences"]))
+    reader = OptionReader()
+    for field in ("max_tokens", "temperature", "top_p"):
+        reader.take(field, field, body.get(field))
+    reader.take("stop_sequences", "stop", stop_of(body.get("stop_sequences")))
     choice = mapping(body.get("tool_choice"))
-    if choice:
-        read.add("tool_choice")
-        kind = text_of(choice.get("type"))
-        fields["tool_choice"] = text_of(choice.get("name")) if kind == "tool" else _CHOICES.get(kind, "auto")
+    kind = text_of(choice.get("type"))
+    named = choice.get("name") if kind == "tool" else _CHOICES.get(kind)
+    reader.take("tool_choice", "tool_choice", named)
     output = mapping(body.get("output_config"))
-    schema = mapping(output.get("format")).get("schema")
-    if isinstance(schema, Mapping):
-        read.add("output_config")
-        fields["response_schema"] = schema
-    if isinstance(output.get("effort"), str):
-        read |= {"output_config", "thinking"}
-        fields["reasoning_effort"] = output["effort"]
-    return system, tools, Options(**fields), read
+    reader.take("output_config", "response_schema", mapping(output.get("format")).get("schema"))
+    reader.take("output_config", "reasoning_effort", output.get("effort"))
+    read = {"model", LIST_FIELD, "system", "tools", "stream", *reader.used}
+    return system, tools, reader.options, read
 
 
 def _element(wire: Any, target: Target) -> Element:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
-from .rule_texts import is_base64, text_rules, value_problem, value_rules
+from .rule_texts import extra_rules, field_violations, is_base64, text_rules, value_problem, value_rules, word
 
 RULES: Final[Mapping[str, str]] = {
     "messages_empty": "messages: at least one message is required",
@@ -72,6 +72,10 @@ RULES: Final[Mapping[str, str]] = {
 
 MAX_CACHE_MARKS: Final = 4
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_MESSAGE_FIELDS: Final = frozenset({"role", "content"})
+_BLOCK_FIELDS: Final = frozenset(
+    {"type", "text", "id", "name", "input", "tool_use_id", "content", "is_error", "thinking", "source"}
+)
 _IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 _SERVER_RESULTS: Final = frozenset(
@@ -101,7 +105,8 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
         return [Violation("messages_empty", "messages", "messages is missing or not an array")]
     rules = AnthropicRules(profile, body)
     rules.extend(messages)
-    return [*_system(body.get("system")), *rules.found, *rules.at_end(), *_tools(body)]
+    found = [*_system(body.get("system")), *rules.found, *rules.at_end(), *_tools(body)]
+    return [*found, *field_violations(body, "messages")]
 
 
 class AnthropicRules:
@@ -160,14 +165,15 @@ class AnthropicRules:
         return last
 
     def _message(self, message: Mapping[str, Any], where: str) -> None:
-        role = message.get("role")
+        role = word(message.get("role"))
         if role not in ("user", "assistant"):
-            self._add("role_unknown", where, f"role is {role!r}")
+            self._add("role_unknown", where, f"role is {message.get('role')!r}")
             return
         if not self._last_role and role != "user":
             self._add("first_not_user", where, "the conversation starts with an assistant message")
         if role == self._last_role:
             self._add("role_order", where, f"two {role} messages in a row")
+        self._extra(message, _MESSAGE_FIELDS, where)
         blocks = self._blocks(message.get("content"), where)
         self._trailing_space = False
         if role == "user":
@@ -199,6 +205,7 @@ class AnthropicRules:
         for position, block in enumerate(blocks):
             place = f"{where}.content[{position}]"
             self._marks += "cache_control" in block
+            self._extra(block, _BLOCK_FIELDS, place)
             if block.get("type") != "tool_result":
                 others += 1
                 self._user_block(block, place)
@@ -216,7 +223,7 @@ class AnthropicRules:
         if isinstance(call_id, str) and call_id in waiting:
             waiting.remove(call_id)
             answered.add(call_id)
-        elif call_id in answered:
+        elif word(call_id) in answered:
             self._add("result_duplicate", where, f"{call_id!r} has its result already")
         else:
             self._add("result_without_call", where, f"no call {call_id!r} in the message before")
@@ -227,7 +234,7 @@ class AnthropicRules:
             self._said(content, f"{where}.content")
         elif isinstance(content, list | tuple):
             for position, part in enumerate(content):
-                kind = part.get("type") if isinstance(part, Mapping) else None
+                kind = word(part.get("type")) if isinstance(part, Mapping) else ""
                 if not isinstance(part, Mapping) or kind not in _RESULT_PARTS:
                     self._add("result_shape", where, f"part {kind!r} in a result")
                 else:
@@ -238,7 +245,7 @@ class AnthropicRules:
             self._add("result_shape", where, "is_error is no boolean")
 
     def _user_block(self, block: Mapping[str, Any], where: str) -> None:
-        kind = block.get("type")
+        kind = word(block.get("type"))
         if kind == "text":
             self._text(block.get("text"), where)
         elif kind == "image":
@@ -267,7 +274,7 @@ class AnthropicRules:
 
     def _base64(self, source: Mapping[str, Any], where: str) -> None:
         data, limit = source.get("data"), self._profile.image_max_base64
-        if source.get("media_type") not in _IMAGE_TYPES:
+        if word(source.get("media_type")) not in _IMAGE_TYPES:
             self._add("image_invalid", where, f"media_type is {source.get('media_type')!r}")
         if not isinstance(data, str) or not is_base64(data):
             self._add("image_invalid", where, "data is not base64")
@@ -282,6 +289,7 @@ class AnthropicRules:
             self._open = []
         for position, block in enumerate(blocks):
             self._marks += "cache_control" in block
+            self._extra(block, _BLOCK_FIELDS, f"{where}.content[{position}]")
             self._assistant_block(block, f"{where}.content[{position}]")
         self._server_calls(blocks, where)
         if not blocks:
@@ -293,7 +301,7 @@ class AnthropicRules:
         self._trailing_space = isinstance(text, str) and text != text.rstrip()
 
     def _assistant_block(self, block: Mapping[str, Any], where: str) -> None:
-        kind = block.get("type")
+        kind = word(block.get("type"))
         match kind:
             case "text":
                 self._text(block.get("text"), where)
@@ -331,10 +339,10 @@ class AnthropicRules:
             self._add("call_id_invalid", where, f"id is {call_id!r}")
         elif len(call_id) > self._profile.id_max:
             self._add("call_id_invalid", where, f"{len(call_id)} characters, at most {self._profile.id_max}")
-        if call_id in self._ids:
+        if word(call_id) in self._ids:
             self._add("call_id_duplicate", where, f"{call_id!r} was used before")
-        self._ids.add(str(call_id))
-        self._open.append(str(call_id))
+        self._ids.add(word(call_id))
+        self._open.append(word(call_id))
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self._add("call_name_invalid", where, f"name is {name!r}")
         problem = value_problem(arguments)
@@ -344,11 +352,13 @@ class AnthropicRules:
             self._add("call_input_invalid", where, problem)
 
     def _server_calls(self, blocks: list[Mapping[str, Any]], where: str) -> None:
-        calls = {block.get("id") for block in blocks if block.get("type") in _SERVER_CALLS}
-        results = {block.get("tool_use_id") for block in blocks if block.get("type") in _SERVER_RESULTS}
-        for call_id in calls ^ results:
+        calls = {repr(block.get("id")) for block in blocks if word(block.get("type")) in _SERVER_CALLS}
+        results = {
+            repr(block.get("tool_use_id")) for block in blocks if word(block.get("type")) in _SERVER_RESULTS
+        }
+        for call_id in sorted(calls ^ results):
             half = "result" if call_id in calls else "call"
-            self._add("server_call_unpaired", where, f"no {half} of {call_id!r} in the same message")
+            self._add("server_call_unpaired", where, f"no {half} of {call_id} in the same message")
 
     # --- texts
 
@@ -362,6 +372,10 @@ class AnthropicRules:
 
     def _said(self, text: str, where: str) -> None:
         for rule, detail in text_rules(text):
+            self._add(rule, where, detail)
+
+    def _extra(self, fields: Mapping[str, Any], known: frozenset[str], where: str) -> None:
+        for rule, detail in extra_rules(fields, known):
             self._add(rule, where, detail)
 
     def _any(self, block: Mapping[str, Any], where: str) -> None:

@@ -21,11 +21,27 @@ from ..schema.blocks import (
 )
 from ..schema.messages import Message, Options, Role, ToolSpec
 from .gemini_request import UNSENT_ID
-from .parsed import Element, Target, items, json_text, mapping, objects, text_of, without
+from .parsed import (
+    Element,
+    OptionReader,
+    Target,
+    items,
+    json_text,
+    mapping,
+    objects,
+    stop_of,
+    text_of,
+    without,
+)
 
 DIALECT: Final = "gemini"
 LIST_FIELD: Final = "contents"
 
+_CONFIG_FIELDS: Final[Mapping[str, str]] = {
+    "maxOutputTokens": "max_tokens",
+    "temperature": "temperature",
+    "topP": "top_p",
+}
 _CHOICES: Final[Mapping[str, str]] = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
 
 
@@ -37,7 +53,6 @@ def read_elements(elements: Sequence[Any], target: Target) -> list[Element]:
 
 def read_options(body: Mapping[str, Any]) -> tuple[str, tuple[ToolSpec, ...], Options, set[str]]:
     """System prompt, tools and options of a request, and the names of the fields that were read."""
-    read = {"model", LIST_FIELD, "systemInstruction", "system_instruction", "tools", "generationConfig"}
     instruction = mapping(body.get("systemInstruction", body.get("system_instruction")))
     system = "\n\n".join(text_of(part.get("text")) for part in objects(instruction.get("parts")))
     tools = tuple(
@@ -50,23 +65,19 @@ def read_options(body: Mapping[str, Any]) -> tuple[str, tuple[ToolSpec, ...], Op
         for tool in objects(body.get("tools"))
         for declaration in objects(tool.get("functionDeclarations", tool.get("function_declarations")))
     )
-    config = mapping(body.get("generationConfig", body.get("generation_config")))
-    fields: dict[str, Any] = {}
-    for key, field in (("maxOutputTokens", "max_tokens"), ("temperature", "temperature"), ("topP", "top_p")):
-        if config.get(key) is not None:
-            fields[field] = config[key]
-    if items(config.get("stopSequences")):
-        fields["stop"] = tuple(map(text_of, config["stopSequences"]))
-    schema = config.get("responseJsonSchema", config.get("responseSchema"))
-    if isinstance(schema, Mapping):
-        fields["response_schema"] = schema
+    field = "generationConfig" if "generationConfig" in body else "generation_config"
+    config = mapping(body.get(field))
+    reader = OptionReader()
+    for key, option in _CONFIG_FIELDS.items():
+        reader.take(field, option, config.get(key))
+    reader.take(field, "stop", stop_of(config.get("stopSequences")))
+    reader.take(field, "response_schema", config.get("responseJsonSchema", config.get("responseSchema")))
     calling = mapping(mapping(body.get("toolConfig")).get("functionCallingConfig"))
-    if calling:
-        read.add("toolConfig")
-        allowed = items(calling.get("allowedFunctionNames"))
-        mode = _CHOICES.get(text_of(calling.get("mode")), "auto")
-        fields["tool_choice"] = text_of(allowed[0]) if len(allowed) == 1 else mode
-    return system, tools, Options(**fields), read
+    allowed = items(calling.get("allowedFunctionNames"))
+    mode = _CHOICES.get(text_of(calling.get("mode")))
+    reader.take("toolConfig", "tool_choice", allowed[0] if len(allowed) == 1 else mode)
+    read = {"model", LIST_FIELD, "systemInstruction", "system_instruction", "tools", *reader.used}
+    return system, tools, reader.options, read
 
 
 class _Reader:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
-from .rule_texts import is_base64, text_rules, value_problem, value_rules
+from .rule_texts import extra_rules, field_violations, is_base64, text_rules, value_problem, value_rules, word
 
 RULES: Final[Mapping[str, str]] = {
     "contents_empty": "GenerateContentRequest.contents: contents is not specified",
@@ -58,6 +58,9 @@ RULES: Final[Mapping[str, str]] = {
 
 _NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 _IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+_CONTENT_FIELDS: Final = frozenset({"role", "parts"})
+_CALL_FIELDS: Final = frozenset({"name", "args", "id"})
+_PART_FIELDS: Final = frozenset({"text", "functionCall", "functionResponse", "inlineData"})
 _SIGNED_GENERATION: Final = re.compile(r"gemini-([3-9]|\d{2,})")
 _OTHER_PARTS: Final = frozenset({"fileData", "executableCode", "codeExecutionResult"})
 _SPELLINGS: Final[Mapping[str, str]] = {
@@ -82,7 +85,8 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
         return [Violation("contents_empty", "contents", "contents is missing or not an array")]
     rules = GeminiRules(profile, body)
     rules.extend(contents)
-    return [*rules.found, *rules.at_end(), *_tools(body.get("tools"))]
+    found = [*rules.found, *rules.at_end(), *_tools(body.get("tools"))]
+    return [*found, *field_violations(body, "contents")]
 
 
 class GeminiRules:
@@ -132,13 +136,15 @@ class GeminiRules:
 
     def _content(self, content: Mapping[str, Any], where: str) -> None:
         role = content.get("role", "user")
-        if role not in ("user", "model"):
+        if word(role) not in ("user", "model"):
             self._add("role_unknown", where, f"role is {role!r}")
             return
         if not self._last_role and role == "model":
             self._add("first_not_user", where, "the conversation starts with the model")
         if role == self._last_role == "model":
             self._add("role_order", where, "two contents of the model in a row")
+        for rule, detail in extra_rules(content, _CONTENT_FIELDS):
+            self._add(rule, where, detail)
         parts = self._parts(content.get("parts"), where)
         calls = [part["functionCall"] for part in parts if "functionCall" in part]
         responses = [part["functionResponse"] for part in parts if "functionResponse" in part]
@@ -171,6 +177,8 @@ class GeminiRules:
         return known
 
     def _part(self, part: Mapping[str, Any], where: str) -> None:
+        for rule, detail in extra_rules(part, _PART_FIELDS):
+            self._add(rule, where, detail)
         if "functionCall" in part:
             self._call(part["functionCall"], where)
         elif "functionResponse" in part:
@@ -180,10 +188,8 @@ class GeminiRules:
         elif isinstance(part.get("text"), str):
             if not part["text"].strip() and not part.get("thought") and not part.get("thoughtSignature"):
                 self._add("text_blank", where, "blank text")
-            self._any(part, where)
-        elif _OTHER_PARTS & part.keys():
-            self._any(part, where)
-        else:
+            self._any({"text": part["text"]}, where)
+        elif not _OTHER_PARTS & part.keys():
             self._add(
                 "part_unknown", where, f"no data in a part with {', '.join(map(repr, part)) or 'nothing'}"
             )
@@ -193,6 +199,8 @@ class GeminiRules:
             self._add("part_unknown", where, "functionCall is not an object")
             return
         name, args, call_id = call.get("name"), call.get("args", {}), call.get("id")
+        for rule, detail in extra_rules(call, _CALL_FIELDS):
+            self._add(rule, where, detail)
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self._add("call_name_invalid", where, f"name is {name!r}")
         problem = value_problem(args)
@@ -206,7 +214,7 @@ class GeminiRules:
             self._add("call_id_invalid", where, f"id is {call_id!r}")
         elif call_id in self._ids:
             self._add("call_id_duplicate", where, f"{call_id!r} was used before")
-        self._ids.add(str(call_id))
+        self._ids.add(word(call_id))
 
     def _response(self, response: object, where: str) -> None:
         if not isinstance(response, Mapping) or not isinstance(response.get("response"), Mapping):

@@ -22,7 +22,19 @@ from ..schema.blocks import (
 )
 from ..schema.messages import Message, Options, Role, ToolSpec
 from ..schema.notes import Anomaly
-from .parsed import Element, Target, image_from_url, items, mapping, objects, omitted, text_of, without
+from .parsed import (
+    Element,
+    OptionReader,
+    Target,
+    image_from_url,
+    items,
+    mapping,
+    objects,
+    omitted,
+    stop_of,
+    text_of,
+    without,
+)
 
 DIALECT: Final = "openai-chat"
 LIST_FIELD: Final = "messages"
@@ -46,28 +58,17 @@ def read_elements(elements: Sequence[Any], target: Target) -> list[Element]:
 
 def read_options(body: Mapping[str, Any]) -> tuple[str, tuple[ToolSpec, ...], Options, set[str]]:
     """System prompt, tools and options of a request, and the names of the fields that were read."""
-    read = {"model", LIST_FIELD, "tools", "stream", "stream_options"}
     tools = tuple(_tool(tool) for tool in objects(body.get("tools")))
-    fields: dict[str, Any] = {}
-    for key, field in _OPTION_FIELDS.items():
-        if body.get(key) is not None:
-            read.add(key)
-            fields[field] = body[key]
-    if body.get("stop") is not None:
-        read.add("stop")
-        stop = body["stop"]
-        fields["stop"] = (stop,) if isinstance(stop, str) else tuple(map(text_of, stop))
-    choice = body.get("tool_choice")
-    if choice is not None:
-        read.add("tool_choice")
-        function = choice.get("function") if isinstance(choice, Mapping) else None
-        name = function.get("name") if isinstance(function, Mapping) else choice
-        fields["tool_choice"] = "required" if name == "any" else text_of(name)
+    reader = OptionReader()
+    for field, option in _OPTION_FIELDS.items():
+        reader.take(field, option, body.get(field))
+    reader.take("stop", "stop", stop_of(body.get("stop")))
+    choice = mapping(mapping(body.get("tool_choice")).get("function")).get("name", body.get("tool_choice"))
+    reader.take("tool_choice", "tool_choice", "required" if choice == "any" else choice)
     schema = mapping(mapping(body.get("response_format")).get("json_schema")).get("schema")
-    if isinstance(schema, Mapping):
-        read.add("response_format")
-        fields["response_schema"] = schema
-    return "", tools, Options(**fields), read
+    reader.take("response_format", "response_schema", schema)
+    read = {"model", LIST_FIELD, "tools", "stream", "stream_options", *reader.used}
+    return "", tools, reader.options, read
 
 
 _OPTION_FIELDS: Final[Mapping[str, str]] = {

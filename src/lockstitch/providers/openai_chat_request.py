@@ -28,6 +28,7 @@ from ..schema.blocks import (
 )
 from ..schema.messages import Message, Options, Request, ToolSpec
 from ..schema.profiles import Profile
+from .openai_chat_replay import DETAILS, EXTRA_CONTENT
 from .options import supported
 from .wire_request import WireRequest
 
@@ -145,7 +146,10 @@ def _assistant(message: Message, blocks: tuple[Block, ...], profile: Profile) ->
     reasoning = [block.text for block in blocks if isinstance(block, Reasoning)]
     calls = [_call(block) for block in blocks if isinstance(block, ToolCall)]
     wire: dict[str, Any] = {"role": "assistant", "content": _content(said) if said or not calls else None}
-    if reasoning:
+    details = [entry for block in blocks if isinstance(block, Reasoning) for entry in _details(block)]
+    if details:
+        wire[DETAILS] = details
+    elif reasoning:
         wire[profile.reasoning_field] = "".join(reasoning)
     if calls:
         wire["tool_calls"] = calls
@@ -154,7 +158,15 @@ def _assistant(message: Message, blocks: tuple[Block, ...], profile: Profile) ->
 
 def _call(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments or "{}"}
-    return {**(call.extra or {}), "id": call.id, "type": "function", "function": function}
+    given = call.replay.data.get(EXTRA_CONTENT) if call.replay is not None else None
+    back = {} if given is None else {EXTRA_CONTENT: given}
+    return {**(call.extra or {}), "id": call.id, "type": "function", "function": function, **back}
+
+
+def _details(block: Reasoning) -> list[Any]:
+    """The entries that the provider sent with its reasoning, and wants instead of the text."""
+    given = block.replay.data.get(DETAILS) if block.replay is not None else None
+    return given if isinstance(given, list) else []
 
 
 def _tool_message(result: ToolResult, message: Message) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
-from .rule_texts import is_base64, object_problem, text_rules, value_rules
+from .rule_texts import extra_rules, field_violations, is_base64, object_problem, text_rules, word
 
 RULES: Final[Mapping[str, str]] = {
     "messages_empty": "[] is too short - 'messages' (at least one message is required)",
@@ -62,6 +62,11 @@ RULES: Final[Mapping[str, str]] = {
 """Each rule's name and the provider's wording that it prevents."""
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_calls", "tool_call_id"})
+_TEXT_FIELDS: Final = frozenset({"type", "text"})
+_IMAGE_FIELDS: Final = frozenset({"type", "image_url"})
+_URL_FIELDS: Final = frozenset({"url"})
+_CALL_FIELDS: Final = frozenset({"id", "type", "function"})
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 _DATA_HEADS: Final = frozenset(f"data:image/{kind};base64" for kind in ("png", "jpeg", "jpg", "gif", "webp"))
 _PARTS: Final[Mapping[str, frozenset[str]]] = {
@@ -80,7 +85,7 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
         return [Violation("messages_empty", "messages", "messages is missing or not an array")]
     rules = ChatRules(profile, thinking=asks_for_reasoning(body))
     rules.extend(messages)
-    return [*rules.found, *rules.at_end(), *tool_violations(body)]
+    return [*rules.found, *rules.at_end(), *tool_violations(body), *field_violations(body, "messages")]
 
 
 class ChatRules:
@@ -126,13 +131,14 @@ class ChatRules:
         return last
 
     def _message(self, message: Mapping[str, Any], where: str) -> None:
-        role = message.get("role")
+        role = word(message.get("role"))
         if role not in _ROLES:
-            self._add("role_unknown", where, f"role is {role!r}")
+            self._add("role_unknown", where, f"role is {message.get('role')!r}")
             return
         if role != "tool" and self._open:
             self.found.append(_unanswered(self._open, where))
             self._open = {}
+        self._extra(message, _MESSAGE_FIELDS, where)
         self._order(role, where)
         self._content(message, role, where)
         if role == "assistant":
@@ -171,16 +177,16 @@ class ChatRules:
         count = 0
         for count, part in enumerate(parts, 1):
             place = f"{where}.content[{count - 1}]"
-            kind = part.get("type") if isinstance(part, Mapping) else None
+            kind = word(part.get("type")) if isinstance(part, Mapping) else ""
             if not isinstance(part, Mapping) or kind not in _PARTS[role]:
                 self._add(_part_rule(kind, role), place, f"part {kind!r} in a {role} message")
             elif kind == "text":
                 self._text_part(part.get("text"), place)
+                self._extra(part, _TEXT_FIELDS, place)
             elif kind == "image_url":
                 self._image(part, place)
             else:
-                for rule, detail in value_rules(part):
-                    self._add(rule, place, detail)
+                self._extra(part, frozenset(), place)
         if count == 0 and role != "assistant":
             self._add("content_empty", where, "content is an empty list")
 
@@ -191,6 +197,10 @@ class ChatRules:
         self._text(text, where)
         if not text.strip():
             self._add("content_empty", where, "a blank text part")
+
+    def _extra(self, fields: Mapping[str, Any], known: frozenset[str], where: str) -> None:
+        for rule, detail in extra_rules(fields, known):
+            self._add(rule, where, detail)
 
     def _text(self, text: str, where: str) -> None:
         for rule, detail in text_rules(text):
@@ -203,7 +213,10 @@ class ChatRules:
         self._images += 1
         if self._profile.images_max is not None and self._images > self._profile.images_max:
             self._add("images_too_many", where, f"more than {self._profile.images_max} images")
+        self._extra(part, _IMAGE_FIELDS, where)
         image = part.get("image_url")
+        if isinstance(image, Mapping):
+            self._extra(image, _URL_FIELDS, where)
         url = image.get("url") if isinstance(image, Mapping) else image
         if not isinstance(url, str):
             self._add("image_invalid", where, "image_url has no url")
@@ -236,8 +249,6 @@ class ChatRules:
             self._call(call, f"{where}.tool_calls[{position}]")
         field = self._profile.reasoning_field
         reasoning = message.get(field)
-        if isinstance(reasoning, str):
-            self._text(reasoning, f"{where}.{field}")
         placeholder = self._profile.reasoning_placeholder
         if calls and self._thinking and placeholder is not None and (reasoning or placeholder) != reasoning:
             self._add("reasoning_missing", where, f"thinking is on and {field} is missing beside tool calls")
@@ -249,6 +260,7 @@ class ChatRules:
             if isinstance(call, Mapping):
                 self._call_id(call.get("id"), where)
             return
+        self._extra(call, _CALL_FIELDS, where)
         if call.get("type") != "function":
             self._add("call_shape", where, "type is not 'function'")
         self._call_id(call.get("id"), where)

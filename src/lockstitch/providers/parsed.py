@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ..schema.blocks import Base64Source, Image, Text, UrlSource
-from ..schema.messages import Message
+from ..schema.messages import Message, Options
 from ..schema.notes import Anomaly
 from ..schema.profiles import Profile
 
@@ -82,6 +82,36 @@ def image_from_url(url: str, extra: Mapping[str, Any] | None = None) -> Image:
     guessed = mimetypes.guess_type(url.partition("?")[0])[0] or ""
     media_type = guessed if guessed.startswith("image/") else DEFAULT_IMAGE_TYPE
     return Image(media_type=media_type, source=UrlSource(url), extra=extra)
+
+
+class OptionReader:
+    """Collects options from a request's fields, and which fields they came from; wrong types are none."""
+
+    def __init__(self) -> None:
+        self.used: set[str] = set()
+        self._fields: dict[str, Any] = {}
+
+    def take(self, field: str, option: str, value: Any) -> None:
+        """Take ``value``, which the request has in ``field``, as the option of that name."""
+        if value is None:
+            return
+        try:
+            msgspec.convert({option: value}, Options)
+        except msgspec.ValidationError:
+            return
+        self.used.add(field)
+        self._fields[option] = tuple(value) if isinstance(value, list) else value
+
+    @property
+    def options(self) -> Options:
+        return Options(**self._fields)
+
+
+def stop_of(value: Any) -> list[str] | None:
+    """Stop sequences, from one or from an array; None if it is neither."""
+    if isinstance(value, str):
+        return [value]
+    return [text for text in items(value) if isinstance(text, str)] or None
 
 
 def omitted(what: object, where: str = "") -> tuple[Text, Anomaly]:

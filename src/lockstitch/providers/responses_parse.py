@@ -12,7 +12,18 @@ import msgspec
 from ..schema.blocks import Block, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from ..schema.messages import Message, Options, Role, ToolSpec
 from ..schema.notes import Anomaly
-from .parsed import ITEM, Element, Target, image_from_url, mapping, objects, omitted, text_of, without
+from .parsed import (
+    ITEM,
+    Element,
+    OptionReader,
+    Target,
+    image_from_url,
+    mapping,
+    objects,
+    omitted,
+    text_of,
+    without,
+)
 
 DIALECT: Final = "openai-responses"
 LIST_FIELD: Final = "input"
@@ -27,7 +38,6 @@ def read_elements(elements: Sequence[Any], target: Target) -> list[Element]:
 
 def read_options(body: Mapping[str, Any]) -> tuple[str, tuple[ToolSpec, ...], Options, set[str]]:
     """System prompt, tools and options of a request, and the names of the fields that were read."""
-    read = {"model", LIST_FIELD, "instructions", "tools", "stream", "store", "include"}
     tools = tuple(
         ToolSpec(
             name=text_of(tool.get("name")),
@@ -37,28 +47,17 @@ def read_options(body: Mapping[str, Any]) -> tuple[str, tuple[ToolSpec, ...], Op
         for tool in objects(body.get("tools"))
         if tool.get("type", "function") == "function"
     )
-    fields: dict[str, Any] = {}
-    for key, field in (
-        ("max_output_tokens", "max_tokens"),
-        ("temperature", "temperature"),
-        ("top_p", "top_p"),
-    ):
-        if body.get(key) is not None:
-            read.add(key)
-            fields[field] = body[key]
+    reader = OptionReader()
+    reader.take("max_output_tokens", "max_tokens", body.get("max_output_tokens"))
+    reader.take("temperature", "temperature", body.get("temperature"))
+    reader.take("top_p", "top_p", body.get("top_p"))
     choice = body.get("tool_choice")
-    if choice is not None:
-        read.add("tool_choice")
-        fields["tool_choice"] = text_of(mapping(choice).get("name") or choice)
+    reader.take("tool_choice", "tool_choice", mapping(choice).get("name", choice))
     effort = mapping(body.get("reasoning")).get("effort")
-    if isinstance(effort, str):
-        read.add("reasoning")
-        fields["reasoning_effort"] = "off" if effort == "none" else effort
-    schema = mapping(mapping(body.get("text")).get("format")).get("schema")
-    if isinstance(schema, Mapping):
-        read.add("text")
-        fields["response_schema"] = schema
-    return text_of(body.get("instructions")), tools, Options(**fields), read
+    reader.take("reasoning", "reasoning_effort", "off" if effort == "none" else effort)
+    reader.take("text", "response_schema", mapping(mapping(body.get("text")).get("format")).get("schema"))
+    read = {"model", LIST_FIELD, "instructions", "tools", "stream", "store", "include", *reader.used}
+    return text_of(body.get("instructions")), tools, reader.options, read
 
 
 def _element(wire: Any, target: Target) -> Element:

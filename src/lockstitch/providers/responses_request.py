@@ -120,7 +120,7 @@ def _item(block: Block) -> dict[str, Any] | None:
             wire = {"type": "function_call_output", "call_id": block.call_id}
             return {**extra, **wire, "output": _output(block.content)}
         case Opaque() if block.protocol == DIALECT and isinstance(block.value, Mapping):
-            return None if block.value.get("type") in _CONTENT_PARTS else dict(block.value)
+            return None if str(block.value.get("type")) in _CONTENT_PARTS else dict(block.value)
         case Text() | Image() | Opaque():
             return None
         case _:

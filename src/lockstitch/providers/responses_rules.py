@@ -14,7 +14,15 @@ from typing import Any, Final
 
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
-from .rule_texts import is_base64, object_problem, text_rules, value_rules
+from .rule_texts import (
+    extra_rules,
+    field_violations,
+    is_base64,
+    object_problem,
+    text_rules,
+    value_rules,
+    word,
+)
 
 RULES: Final[Mapping[str, str]] = {
     "input_empty": "Invalid 'input': empty array. Expected an array with minimum length 1",
@@ -62,6 +70,12 @@ _PARTS: Final[Mapping[str, frozenset[str]]] = {
     "developer": frozenset({"input_text"}),
     "assistant": frozenset({"output_text", "refusal"}),
 }
+_ITEM_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "message": frozenset({"type", "role", "content"}),
+    "function_call": frozenset({"type", "call_id", "name", "arguments"}),
+    "function_call_output": frozenset({"type", "call_id", "output"}),
+}
+_TEXT_FIELDS: Final = frozenset({"type", "text"})
 _OTHER_ITEMS: Final = frozenset(
     {
         "item_reference",
@@ -97,7 +111,7 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
         return [Violation("input_empty", "input", "input is missing or neither text nor array")]
     rules = ResponsesRules(profile, body)
     rules.extend(items)
-    return [*rules.found, *rules.at_end(), *_tools(body)]
+    return [*rules.found, *rules.at_end(), *_tools(body), *field_violations(body, "input")]
 
 
 class ResponsesRules:
@@ -149,12 +163,14 @@ class ResponsesRules:
         return last
 
     def _item(self, item: Mapping[str, Any], where: str) -> None:
-        kind = item.get("type", "message" if "role" in item else None)
+        kind = word(item.get("type", "message" if "role" in item else None))
         if kind == "message" or kind in _OTHER_ITEMS:
             self._stand_between(where)
         ours = kind == "function_call_output" or (kind == "message" and item.get("role") != "assistant")
         if self._last == "reasoning" and ours:
             self._add("reasoning_last", where, "no item of the answer follows the reasoning")
+        if kind in _ITEM_FIELDS:
+            self._extra(item, _ITEM_FIELDS[kind], where)
         match kind:
             case "message":
                 self._message(item, where)
@@ -195,13 +211,15 @@ class ResponsesRules:
                 self._part(part, _PARTS[role], f"{where}.content[{position}]")
 
     def _part(self, part: object, allowed: frozenset[str], where: str) -> None:
-        kind = part.get("type") if isinstance(part, Mapping) else None
+        kind = word(part.get("type")) if isinstance(part, Mapping) else ""
         if not isinstance(part, Mapping) or kind not in allowed:
             self._add("part_unknown", where, f"part {kind!r} is not allowed here")
         elif kind in ("input_text", "output_text"):
             self._text(part.get("text"), where)
+            self._extra(part, _TEXT_FIELDS, where)
         elif kind == "input_image":
             self._image(part, where)
+            self._extra(part, _TEXT_FIELDS, where)
         else:
             self._any(part, where)
 
@@ -239,9 +257,9 @@ class ResponsesRules:
             self._add("call_id_invalid", where, f"call_id is {call_id!r}")
         elif len(call_id) > self._profile.id_max:
             self._add("call_id_invalid", where, f"{len(call_id)} characters, at most {self._profile.id_max}")
-        if call_id in self._ids:
+        if word(call_id) in self._ids:
             self._add("call_id_duplicate", where, f"{call_id!r} was used before")
-        self._ids.add(str(call_id))
+        self._ids.add(word(call_id))
         if item_id is not None and not str(item_id).startswith("fc"):
             self._add("item_id_invalid", where, f"id is {item_id!r}")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -251,17 +269,17 @@ class ResponsesRules:
             self._add("call_arguments_invalid", where, problem)
         if self._profile.repeats_reasoning and self._last == "function_call":
             self._add("reasoning_not_repeated", where, "a parallel call without reasoning before it")
-        self._open.append(str(call_id))
+        self._open.append(word(call_id))
 
     def _output(self, item: Mapping[str, Any], where: str) -> None:
         call_id, output = item.get("call_id"), item.get("output")
         self._prompts += 1
-        if call_id in self._open:
-            self._open.remove(str(call_id))
-            self._answered.add(str(call_id))
+        if isinstance(call_id, str) and call_id in self._open:
+            self._open.remove(call_id)
+            self._answered.add(call_id)
             if self._foreign:
                 self._add("output_not_adjacent", where, f"{self._foreign} stands before it")
-        elif call_id in self._answered:
+        elif word(call_id) in self._answered:
             self._add("output_duplicate", where, f"{call_id!r} has its output already")
         elif not (self._continues and not self._ids):
             self._add("output_without_call", where, f"no call {call_id!r} before it")
@@ -295,6 +313,10 @@ class ResponsesRules:
 
     def _said(self, text: str, where: str) -> None:
         for rule, detail in text_rules(text):
+            self._add(rule, where, detail)
+
+    def _extra(self, fields: Mapping[str, Any], known: frozenset[str], where: str) -> None:
+        for rule, detail in extra_rules(fields, known):
             self._add(rule, where, detail)
 
     def _any(self, item: Mapping[str, Any], where: str) -> None:

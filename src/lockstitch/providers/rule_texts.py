@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ..schema.notes import Violation
+
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 MAX_DEPTH: Final = 100
@@ -23,6 +25,30 @@ def value_rules(value: Any) -> Iterator[tuple[str, str]]:
     """The same for every text in a JSON value: a call's arguments, a block that nobody here knows."""
     for text in _texts(value, 0):
         yield from text_rules(text)
+
+
+def word(value: object) -> str:
+    """A string as it is, and nothing of any other type: what can be looked up in a set of words."""
+    return value if isinstance(value, str) else ""
+
+
+def extra_rules(fields: Mapping[str, Any], known: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with the texts of fields that no rule knows: they are sent as they are."""
+    if fields.keys() <= known:
+        return
+    for name, value in fields.items():
+        if name not in known:
+            yield from value_rules({name: value})
+
+
+def field_violations(body: Mapping[str, Any], list_field: str) -> Iterator[Violation]:
+    """Text that cannot be sent in the fields beside the messages: an option, a tool's description."""
+    for name, value in body.items():
+        if name == list_field:
+            continue
+        problem = value_problem({name: value})
+        if problem:
+            yield Violation("surrogate", name, problem)
 
 
 def object_problem(text: object) -> str:
