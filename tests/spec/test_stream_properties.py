@@ -179,11 +179,13 @@ ODD_FIELDS = (
     ("delta", "tool_calls", [None]),
     ("delta", "function_call", {"name": "ls", "arguments": "{}"}),
     ("delta", "refusal", "no"),
+    ("delta", "reasoning_details", [{"type": "reasoning.text", "text": "d"}]),
     ("entry", "index", None),
     ("entry", "id", None),
     ("entry", "function", None),
     ("entry", "name", "read"),
     ("entry", "arguments", "{}"),
+    ("entry", "extra_content", {"google": {"thought_signature": "s"}}),
     ("function", "name", None),
     ("function", "arguments", {"p": 1}),
 )

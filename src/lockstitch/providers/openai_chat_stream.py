@@ -8,11 +8,12 @@ Mistral API, "Chat" (content as a list of parts); read 2026-11-30. What gateways
 docs/notes.md.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from ..schema.blocks import Replay
 from ..schema.chunks import Chunk
 from ..schema.failures import Failure, failure
 from ..schema.notes import Note
@@ -20,13 +21,21 @@ from ..schema.profiles import Profile
 from ..wire import strict_json
 from ..wire.strict_json import InvalidJson
 from . import frames
-from .call_slots import CallDelta
+from .call_slots import Call, CallDelta
 from .openai_chat_finish import reason_of, says_nothing
+from .openai_chat_replay import DETAILS, EXTRA_CONTENT, ReasoningDetails, text_of
 from .openai_chat_usage import usage_of
+from .openai_chat_values import (
+    identity_of,
+    number_of,
+    objects_of,
+    reasoning_in,
+    slot_of,
+    text_in,
+    type_name,
+)
 from .response import ResponseBuilder
 from .translator import Mint
-
-_REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -44,6 +53,7 @@ class _Entry(msgspec.Struct, gc=False):
     function: _Function | None = None
     name: None = None
     arguments: None = None
+    extra_content: None = None
 
 
 class _Delta(msgspec.Struct, gc=False):
@@ -55,6 +65,7 @@ class _Delta(msgspec.Struct, gc=False):
     tool_calls: list[_Entry | None] | None = None
     function_call: None = None
     refusal: None = None
+    reasoning_details: None = None
 
 
 class _Choice(msgspec.Struct, gc=False):
@@ -93,6 +104,8 @@ class OpenAiChatStream:
         self._typed = typed
         self._messages: dict[Hashable, Mapping[str, Any]] = {}
         """Whole messages by choice, used if no delta came."""
+        self._details = ReasoningDetails()
+        self._model = ""
         self._document = False
 
     @property
@@ -135,7 +148,7 @@ class OpenAiChatStream:
             known = known or (isinstance(one, dict) and "choices" in one)
             self._value(one, "")
         if known:
-            self._use_messages()
+            self._settle()
             self._builder.reason("stop")
         elif not self._builder.terminal_seen:
             self._builder.failed(
@@ -145,14 +158,14 @@ class OpenAiChatStream:
 
     def end(self, strays: bytes) -> list[Chunk]:
         if not self._builder.finished:
-            self._use_messages()
+            self._settle()
             if self._builder.well and not self._document:
                 self._builder.note("missing_done")
             self._builder.end(strays)
         return self._builder.take()
 
     def fail(self, failure: Failure, *, aborted: bool = False) -> list[Chunk]:
-        self._use_messages()
+        self._settle()
         self._builder.fail(failure, aborted=aborted)
         return self._builder.take()
 
@@ -186,7 +199,7 @@ class OpenAiChatStream:
             if entry is None:
                 continue
             function = entry.function
-            slot = _slot(number, entry.index) if number else entry.index
+            slot = slot_of(number, entry.index) if number else entry.index
             if function is not None and not function.name and not entry.id and slot is not None:
                 piece = function.arguments or ""
                 if not self._builder.call_arguments(slot, piece):
@@ -201,7 +214,7 @@ class OpenAiChatStream:
 
     def _slow_frame(self, data: bytes, event: str) -> None:
         if data.strip(b' \t\n"').upper() == b"[DONE]":
-            self._use_messages()
+            self._settle()
             self._builder.close()
             self.terminal = True
             return
@@ -225,16 +238,17 @@ class OpenAiChatStream:
 
     def _value(self, value: Any, event: str) -> None:
         if not isinstance(value, dict):
-            self._builder.note("frame_not_object", f"a frame holds a JSON {_type_name(value)}, not an object")
+            self._builder.note("frame_not_object", f"a frame holds a JSON {type_name(value)}, not an object")
             return
         reported = frames.reported(value, event=event, dialect="openai-chat", profile=self._profile)
         if reported is not None:
             self._builder.failed(reported)
+        self._model = model if isinstance(model := value.get("model"), str) else self._model
         usage = value.get("usage")
         if not isinstance(usage, dict) and isinstance(value.get("x_groq"), dict):
             usage = value["x_groq"].get("usage")
         if reported is None:
-            for choice in _objects(value.get("choices")):
+            for choice in objects_of(value.get("choices")):
                 self._choice(choice)
                 if not isinstance(usage, dict):  # Moonshot reports it inside the choice
                     usage = choice.get("usage")
@@ -242,7 +256,7 @@ class OpenAiChatStream:
             self._usage(usage)
 
     def _choice(self, choice: Mapping[str, Any]) -> None:
-        number = _number(choice.get("index")) or 0
+        number = number_of(choice.get("index")) or 0
         delta = choice.get("delta")
         if isinstance(delta, dict):
             self._delta(delta, number)
@@ -257,23 +271,29 @@ class OpenAiChatStream:
 
     def _delta(self, delta: Mapping[str, Any], number: Hashable, *, whole: bool = False) -> None:
         """One delta, or with ``whole`` a message: there each entry is a call of its own."""
-        reasoning = next(
-            (text for key in _REASONING_FIELDS if isinstance(text := delta.get(key), str) and text), ""
-        )
+        reasoning = reasoning_in(delta)
+        if isinstance(details := delta.get(DETAILS), list):
+            self._details.add(details)
+            reasoning = reasoning or text_of(details)
+            if details:
+                self._builder.seal_reasoning()  # opens the block here, even if it never gets a text
         content = delta.get("content")
         if isinstance(content, list | dict):
             self._parts(content if isinstance(content, list) else [content], reasoning)
         else:
             if content is not None and not isinstance(content, str):
-                self._builder.note("content_not_text", f"content is a JSON {_type_name(content)}")
+                self._builder.note("content_not_text", f"content is a JSON {type_name(content)}")
             self._say(reasoning, content if isinstance(content, str) else None)
         if isinstance(refusal := delta.get("refusal"), str):
             self._builder.text(refusal)
-        for position, entry in enumerate(_objects(delta.get("tool_calls"))):
-            index = ("message", position) if whole else _number(entry.get("index"))
-            self._entry(_slot(number, index), *_identity_of(entry), follows=position > 0)
+        for position, entry in enumerate(objects_of(delta.get("tool_calls"))):
+            index = ("message", position) if whole else number_of(entry.get("index"))
+            call = self._entry(slot_of(number, index), *identity_of(entry), follows=position > 0)
+            extra = entry.get(EXTRA_CONTENT)
+            if call is not None and isinstance(extra, dict) and extra:
+                call.replay = self._replay({EXTRA_CONTENT: extra})
         if isinstance(legacy := delta.get("function_call"), dict):
-            self._entry(_slot(number, "function_call"), *_identity_of(legacy), follows=False)
+            self._entry(slot_of(number, "function_call"), *identity_of(legacy), follows=False)
 
     def _parts(self, parts: list[Any], reasoning: str) -> None:
         """Content as a list of typed parts (Mistral), behind reasoning from a field of its own."""
@@ -284,19 +304,27 @@ class OpenAiChatStream:
                 self._builder.text(part)
             elif kind in ("thinking", "reasoning"):
                 self._builder.reasoning(
-                    _text_in(part.get("thinking", part.get("reasoning", part.get("text"))))
+                    text_in(part.get("thinking", part.get("reasoning", part.get("text"))))
                 )
             elif isinstance(part, dict) and isinstance(part.get("text"), str):
                 self._builder.text(part["text"])
             elif part is not None:
                 self._builder.note("unknown_content_part", f"content holds a part of type {kind!r}")
 
-    def _use_messages(self) -> None:
-        """Takes whole messages for the response if no delta came."""
+    def _replay(self, data: Mapping[str, Any]) -> Replay:
+        return Replay(self._profile.name, self._model, data)
+
+    def _settle(self) -> None:
+        """What is only known at the end: whole messages, if no delta came, and what goes back with
+        reasoning.
+        """
         messages, self._messages = self._messages, {}
         if messages and not self._builder.begun:
             for number, message in messages.items():
                 self._delta(message, number, whole=True)
+        if entries := self._details.entries():
+            self._builder.seal_reasoning(replay=self._replay({DETAILS: entries}))
+            self._details = ReasoningDetails()
 
     # ---- what both have in common ------------------------------------------------------------
 
@@ -311,14 +339,16 @@ class OpenAiChatStream:
 
     def _entry(
         self, slot: Hashable | None, id: str | None, name: str | None, arguments: str, follows: bool
-    ) -> None:
+    ) -> Call | None:
         if id is not None and (not id or id.isspace()):
             id = None
         if name is not None and (not name or name.isspace()):
             name = None
-        if name is None and slot is not None and self._builder.call_arguments(slot, arguments, id):
-            return
-        self._builder.call(CallDelta(slot, id, name, arguments, follows))
+        if name is None and slot is not None:
+            call = self._builder.call_arguments(slot, arguments, id)
+            if call is not None:
+                return call
+        return self._builder.call(CallDelta(slot, id, name, arguments, follows))
 
     def _label(self, label: str) -> None:
         if says_nothing(label):
@@ -343,69 +373,3 @@ class OpenAiChatStream:
 def _may_be_deep(data: bytes) -> bool:
     """Whether a frame could be nested too deeply; structs skip what they do not know, however deep."""
     return data.count(b"{") + data.count(b"[") > strict_json.MAX_DEPTH
-
-
-def _slot(number: Hashable, index: Hashable | None) -> Hashable | None:
-    """The key of a call: its number, within its choice."""
-    if index is None or number == 0:
-        return index
-    return number, index
-
-
-def _number(value: Any) -> int | None:
-    """An index that counts: a whole number of any size, also as a string of digits or a float."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None
-    if isinstance(value, str):
-        digits = value.strip()
-        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
-    return value if isinstance(value, int) else None
-
-
-def _identity_of(entry: Mapping[str, Any]) -> tuple[str | None, str | None, str]:
-    """Id, name and arguments of an entry, which some gateways write without the inner ``function``."""
-    function = entry.get("function")
-    inner = function if isinstance(function, dict) else {}
-    id, name = entry.get("id"), inner.get("name", entry.get("name"))
-    if isinstance(function, str):
-        name = function
-    return (
-        id if isinstance(id, str) else None,
-        name if isinstance(name, str) else None,
-        _arguments_text(inner.get("arguments", entry.get("arguments"))),
-    )
-
-
-def _arguments_text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """The objects of a list; a single object counts as a list of one."""
-    items = value if isinstance(value, list) else [value]
-    return (item for item in items if isinstance(item, dict))
-
-
-def _text_in(value: Any) -> str:
-    """The text of a string, of a part, or of a list of both."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return _text_in(value.get("text"))
-    return "".join(_text_in(item) for item in value) if isinstance(value, list) else ""
-
-
-def _type_name(value: Any) -> str:
-    names = {
-        type(None): "null",
-        bool: "boolean",
-        int: "number",
-        float: "number",
-        str: "string",
-        list: "array",
-    }
-    return names.get(type(value), "object")

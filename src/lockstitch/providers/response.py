@@ -177,18 +177,19 @@ class ResponseBuilder:
         self._writer.settled(call)
         return call
 
-    def call_arguments(self, slot: Hashable, piece: str, id: str | None = None) -> bool:
-        """More arguments of the last call in a slot: ``call`` for the plain case, cheaper. False if it is not
-        that, and nothing happened.
+    def call_arguments(self, slot: Hashable, piece: str, id: str | None = None) -> Call | None:
+        """More arguments of the last call in a slot, which it returns: ``call`` for the plain case, cheaper.
+        None
+        if it is not that, and nothing happened.
         """
         call = self._calls.continues(slot, id)
         if call is None or self.finished:
-            return False
+            return None
         if piece:
             self._call_last = True
             call.parts.append(piece)
             self._writer.arguments(call, piece)
-        return True
+        return call
 
     def complete_arguments(self, slot: Hashable, whole: str) -> None:
         """The whole arguments of a slot's last call, given again at its end: they replace what was
