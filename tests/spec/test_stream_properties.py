@@ -259,7 +259,7 @@ def spoken(chunks: list[Chunk]) -> dict[tuple[str, int], str]:
 
 
 @given(compressed, PROFILES, st.sampled_from([200, 204, 301, 400, 429, 500]))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @example(b"\x1f\x8b\x08", "generic", 200)
 @example(b'data: {"choices":[{"delta":{"tool_calls":[{"index":1e400}]}}]}\n\n', "generic", 200)
 def test_any_bytes_end_in_exactly_one_finish(data: bytes, name: str, status: int) -> None:
@@ -278,7 +278,7 @@ def test_any_bytes_end_in_exactly_one_finish(data: bytes, name: str, status: int
 
 
 @given(compressed, PROFILES, st.lists(st.integers(0, 400), max_size=6))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_every_split_gives_the_same(data: bytes, name: str, cuts: list[int]) -> None:
     whole, result = run([data], name)
     bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
@@ -311,7 +311,7 @@ def test_a_body_that_breaks_anywhere_ends_in_one_finish(
     ),
     PROFILES,
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_typed_and_untyped_frames_give_the_same(frames: list[bytes], name: str) -> None:
     outcomes = []
     for typed in (True, False):
