@@ -128,6 +128,21 @@ def test_a_provider_that_stays_away_is_exit_code_5(cli: Cli, gateway: Gateway) -
     assert reasons(cli, "s") == ["failed"]
 
 
+@script_of(call("list", path="."), call("list", path="a"), "Done.")
+def test_a_turn_that_uses_up_its_steps_is_exit_code_4_and_can_go_on(cli: Cli) -> None:
+    done = cli.run("--json", "--session", "s", "--max-steps", "2", "Go.")
+    assert (done.code, done.result["reason"]) == (4, "budget")
+    assert cli.run("--session", "s", "--continue").out == "Done.\n"
+
+
+@script_of("One.", "Two.")
+def test_a_session_may_lie_in_an_sqlite_file(cli: Cli) -> None:
+    store = f"sqlite:{cli.home / 'all.db'}"
+    cli.run("--store", store, "--session", "s", "Go.")
+    assert cli.run("--store", store, "--session", "s", "--continue").out == "Two.\n"
+    assert not (cli.home / "sessions").exists()
+
+
 @script_of(REFUSED)
 def test_a_refused_key_is_not_retried(cli: Cli, gateway: Gateway) -> None:
     done = cli.run("--json", "Go.")

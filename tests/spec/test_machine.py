@@ -101,6 +101,12 @@ def finished(
     return fx.Append((body,)), fx.Emit(event)
 
 
+def flushed(effects: tuple[fx.Effect, ...]) -> list[fx.Effect]:
+    """The same, durable before it is told."""
+    logged, told_of = effects
+    return [logged, fx.Flush(), told_of]
+
+
 def running(position: int, call: ToolCall) -> tuple[fx.Effect, ...]:
     event = told.ToolStarted(call_id=call.id, name=call.name, arguments=call.arguments)
     return fx.Emit(event), fx.RunTool(position, call)
@@ -225,7 +231,7 @@ TRANSITIONS: dict[str, tuple[Rules, Sequence[got.Input], tuple[fx.Effect, ...]]]
     "a result is durable while a slow sibling still runs": (
         PARALLEL,
         [*BOTH, ended(1)],
-        (*finished(1, CAT, "done", "ok", error=False), fx.Flush()),
+        tuple(flushed(finished(1, CAT, "done", "ok", error=False))),
     ),
     "the last answer closes the step and asks for the next request": (
         PARALLEL,

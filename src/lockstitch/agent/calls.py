@@ -81,7 +81,7 @@ def tool_ended(state: State, working: Working, ended: ToolEnded) -> Move:
     if not _is(working, ended.position, "running"):
         return state, ()
     working = _marked(working, ended.position, "answered")
-    effects = _finished(
+    logged, told = _finished(
         working,
         ended.position,
         ended.outcome,
@@ -90,10 +90,10 @@ def tool_ended(state: State, working: Working, ended: ToolEnded) -> Move:
         ended=ended,
     )
     still_running = any(slot.status == "running" for slot in working.slots)
-    # A kill while a slow sibling runs must not forget that this one is done.
+    # A kill while a slow sibling runs must not forget that this one is done; nobody hears of it before.
     flush: tuple[Effect, ...] = (Flush(),) if still_running else ()
     state, more = proceed(state, working)
-    return state, (*effects, *flush, *more)
+    return state, (logged, *flush, told, *more)
 
 
 def stop_calls(state: State, working: Working) -> Move:
@@ -210,7 +210,7 @@ def _finished(
     *,
     is_error: bool,
     ended: ToolEnded | None = None,
-) -> tuple[Effect, ...]:
+) -> tuple[Append, Emit]:
     call = working.slots[position].call
     duration_ms = ended.duration_ms if ended else None
     meta = ended.meta if ended else None

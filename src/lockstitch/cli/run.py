@@ -27,6 +27,8 @@ MODEL_VARIABLE: Final = "LOCKSTITCH_MODEL"
 @click.option("--base-url", metavar="URL", help="Where the model is, instead of the provider's address.")
 @click.option("--session", metavar="ID", help="Go on with this session, or make it. Default: a new one.")
 @click.option("--cwd", metavar="DIR", help="Workspace of the tools. Default: the session's, or this folder.")
+@click.option("--store", metavar="STORE", help="files, files:DIR or sqlite:FILE. Default: LOCKSTITCH_STORE.")
+@click.option("--max-steps", type=click.IntRange(1), metavar="N", help="End the turn behind N steps.")
 @click.option("--yes", is_flag=True, help="Approve every tool call.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines (docs/cli.md).")
 @click.option("--continue", "go_on", is_flag=True, help="Go on where the session stopped.")
@@ -37,6 +39,8 @@ def run(
     base_url: str | None,
     session: str | None,
     cwd: str | None,
+    store: str | None,
+    max_steps: int | None,
     yes: bool,
     as_json: bool,
     go_on: bool,
@@ -49,6 +53,7 @@ def run(
     said = _prompt(prompt, session, go_on=go_on)
     workspace = _workspace(cwd)
     from ..agent.api import Agent
+    from ..agent.state import MAX_STEPS, Budget
     from ..tools.builtin import builtin_tools
     from .instructions import CODING_AGENT
 
@@ -58,6 +63,8 @@ def run(
         instructions=CODING_AGENT,
         base_url=base_url,
         cwd=workspace,
+        store=store,
+        budget=Budget(steps=max_steps or MAX_STEPS),
         approve="--yes" if yes else None,
     )
     return asyncio.run(_turn(agent, said, session, as_json=as_json))
