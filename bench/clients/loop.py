@@ -6,6 +6,7 @@ returns how often its tool ran.
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import worker
@@ -41,7 +42,7 @@ def lockstitch() -> worker.Contender:
             "generic:m",
             tools=[calls.add],
             base_url=order["base_url"],
-            store=folder.name,
+            store=Path(folder.name),
             environ={},
             budget=Budget(steps=NO_LIMIT),
         )

@@ -1,7 +1,7 @@
 """Many sessions at once in one process, each the turn of an agent with its log; see worker.py.
 
 An order is `{"base_url": ..., "sessions": N, "watch": true}`. A watched run also tells the lag of the event
-loop (how late a timer of a few milliseconds fires) and the memory that the sessions took while they ran.
+loop (how late a timer of a few milliseconds fires) while all sessions stream, and the memory of each.
 """
 
 import asyncio
@@ -22,24 +22,30 @@ def agents() -> worker.Contender:
     from lockstitch import Agent
 
     folder = tempfile.TemporaryDirectory(prefix="bench-sessions-")
+    before_kib = _resident_kib()
 
     async def run(order: Mapping[str, Any]) -> int | Mapping[str, float]:
-        agent = Agent("generic:m", base_url=order["base_url"], store=folder.name, environ={})
+        agent = Agent("generic:m", base_url=order["base_url"], store=Path(folder.name), environ={})
+        sessions, gauge = order["sessions"], Gauge()
+        started = 0
 
         async def one() -> int:
+            nonlocal started
             seen = 0
             async for _ in agent.stream("Go."):
+                if not seen:
+                    started += 1
+                    if started == sessions and order["watch"]:
+                        gauge.start()
                 seen += 1
+            gauge.stop()
             return seen
 
-        before, gauge = _resident_kib(), Gauge()
-        watching = asyncio.create_task(gauge.watch()) if order["watch"] else None
-        seen = sum(await asyncio.gather(*(one() for _ in range(order["sessions"]))))
-        if watching is None:
+        seen = sum(await asyncio.gather(*(one() for _ in range(sessions))))
+        if not order["watch"]:
             return seen
-        watching.cancel()
-        per_session = (gauge.peak_kib - before) / order["sessions"]
-        return {"seen": seen, "lag_p99_ms": gauge.lag_p99_ms, "kib_each": per_session}
+        each = (gauge.peak_kib - before_kib) / sessions
+        return {"seen": seen, "lag_p99_ms": gauge.lag_p99_ms, "kib_each": each}
 
     return run
 
@@ -50,8 +56,16 @@ class Gauge:
     def __init__(self) -> None:
         self.peak_kib = 0
         self._lags_ms: list[float] = []
+        self._watching: asyncio.Task[None] | None = None
 
-    async def watch(self) -> None:
+    def start(self) -> None:
+        self._watching = asyncio.create_task(self._watch())
+
+    def stop(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def _watch(self) -> None:
         while True:
             due = time.perf_counter() + TICK_S
             await asyncio.sleep(TICK_S)

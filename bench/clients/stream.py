@@ -6,6 +6,7 @@ library yielded.
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import worker
@@ -96,7 +97,7 @@ def lockstitch_agent() -> worker.Contender:
 
     async def read(order: Mapping[str, Any]) -> int:
         seen = 0
-        agent = Agent("generic:m", base_url=order["base_url"], store=folder.name, environ={})
+        agent = Agent("generic:m", base_url=order["base_url"], store=Path(folder.name), environ={})
         for _ in worker.repeats(order):
             async for _ in agent.stream(PROMPT):
                 seen += 1

@@ -3,13 +3,14 @@
 The path says which: `/texts-T/arguments-A/calls-C/v1/chat/completions` has T text deltas and A argument
 deltas spread in turn over C parallel tool calls, whose continuations carry empty ids and names; `-wide` makes
 an argument delta 100 characters instead of one short word. Without tool calls (A = 0) it ends in `stop`.
-With `-paced` a write of eight events comes every quarter of a second, as from a model, and not as fast as
-possible.
+With `-paced` a write of eight events comes about every quarter of a second, as from a model, and not as fast
+as possible.
 """
 
 import asyncio
 import functools
 import json
+import random
 import re
 
 import serving
@@ -87,14 +88,15 @@ async def answer(path: str, body: bytes, writer: asyncio.StreamWriter) -> bool:
 
 
 async def _paced(response: bytes, writer: asyncio.StreamWriter) -> None:
-    """One HTTP chunk at a time; all that wait wake together, which is the harder case for the client."""
+    """One HTTP chunk at a time, in a rhythm of its own for each stream, as models have."""
+    pause_s = PACE_S * random.uniform(0.8, 1.2)
     start = 0
     while start < len(response):
         size = int(response[start : response.index(b"\r\n", start)], 16)
         end = response.index(b"\r\n", start) + 2 + size + 2
         writer.write(response[start:end])
         await writer.drain()
-        await asyncio.sleep(PACE_S)
+        await asyncio.sleep(pause_s)
         start = end
 
 
