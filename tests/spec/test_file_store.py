@@ -17,6 +17,7 @@ from lockstitch.schema.errors import CallerError, SessionBusyError, StorageError
 from lockstitch.schema.events import Event, SessionRepaired, Title
 from lockstitch.session.committer import Committer
 from lockstitch.session.file_calls import FileCalls
+from lockstitch.session.file_listing import session_names
 from lockstitch.session.file_store import FileStore
 from lockstitch.session.home import sessions_root
 from lockstitch.session.names import NAME_MAX_CHARS, directory_name, session_id_of
@@ -140,6 +141,7 @@ async def test_one_bad_session_does_not_hide_the_others(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     for session_id in ("good", "headless", "empty", "gone"):
         await made(store, session_id)
+    (tmp_path / ".index.sqlite").unlink()  # it would not look at sessions that nobody wrote since
     (tmp_path / "headless" / "log.jsonl").write_bytes(b"\0\0\0")
     (tmp_path / "empty" / "log.jsonl").write_bytes(b"")
     (tmp_path / "gone" / "log.jsonl").unlink()
@@ -147,10 +149,12 @@ async def test_one_bad_session_does_not_hide_the_others(tmp_path: Path) -> None:
     (tmp_path / "directory" / "log.jsonl").mkdir()
     (tmp_path / "a file").write_text("x")
     (tmp_path / ".new-left-over").mkdir()
-    listed = {info.id: info.problem for info in await store.list()}
     await store.close()
-    assert set(listed) == {"good", "headless", "empty", "gone", "directory"}
-    assert [name for name, problem in listed.items() if problem is None] == ["good"]
+    for store in (FileStore(tmp_path), FileStore(tmp_path, index=False)):
+        listed = {info.id: info.problem for info in await store.list()}
+        await store.close()
+        assert set(listed) == {"good", "headless", "empty", "gone", "directory"}
+        assert [name for name, problem in listed.items() if problem is None] == ["good"]
 
 
 async def test_making_a_session_twice_at_once_makes_one(tmp_path: Path) -> None:
@@ -160,7 +164,7 @@ async def test_making_a_session_twice_at_once_makes_one(tmp_path: Path) -> None:
     assert len(logs) == 1
     assert all(isinstance(error, SessionBusyError) for error in opened if error is not logs[0])
     await logs[0].close()
-    assert [entry.name for entry in tmp_path.iterdir()] == ["s"]
+    assert session_names(tmp_path) == ["s"] and not list(tmp_path.glob(".new*"))
     for store in stores:
         await store.close()
 
@@ -409,7 +413,7 @@ async def test_a_session_that_cannot_be_made_leaves_nothing(call: str, tmp_path:
         await store.open("s")
     calls.faults = {}
     await (await store.open("s")).close()
-    assert [entry.name for entry in (tmp_path / "sessions").iterdir()] == ["s"]
+    assert session_names(tmp_path / "sessions") == ["s"] and not list(tmp_path.rglob(".new*"))
     await store.close()
 
 

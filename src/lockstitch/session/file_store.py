@@ -5,28 +5,28 @@ content by hash, ``damaged/`` copies of what could not be read. See docs/formats
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from lockstitch.schema.events import SessionStart
-from lockstitch.wire.jsonl import BadRecordError, decode
+from lockstitch.schema.errors import StorageError
 
 from .blobs import BLOBS_NAME, DirectoryBlobs
 from .committer import Committer
 from .file_calls import FileCalls
 from .file_keeping import FileKeeping
+from .file_listing import plain_info, session_names
 from .file_open import Opened, Opening
-from .file_sink import LOG_NAME, refusal_of_disk
+from .file_sink import refusal_of_disk
 from .lock import owner
 from .log_reader import Fold, FoldFailedError
 from .mending import check_report
-from .names import directory_name, session_id_of
-from .reports import CheckReport, Listing, SessionInfo
+from .names import directory_name
+from .reports import CheckReport, Hits, Listing, latest_first
 from .store import SessionLog
 
-_HEAD_BYTES = 64 * 1024  # of a log, enough for its first record
+if TYPE_CHECKING:
+    from .file_index import FileIndex
 
 T = TypeVar("T")
 
@@ -34,14 +34,17 @@ T = TypeVar("T")
 class FileStore:
     """Sessions in directories under ``root``, which is made with the first of them.
 
-    One thread writes for all open sessions. See ``store.SessionStore`` for what the methods promise.
+    One thread writes for all open sessions. See ``store.SessionKeeper`` for what the methods promise.
     """
 
-    def __init__(self, root: Path, *, calls: FileCalls | None = None) -> None:
+    def __init__(self, root: Path, *, calls: FileCalls | None = None, index: bool = True) -> None:
+        """Without ``index`` a listing reads the beginning of every log, and there is no search."""
         self.root = Path(root)
         self._calls = calls or FileCalls()
         self._committer = Committer()
         self._keeping = FileKeeping(self.root, self._calls)
+        self._wants_index = index
+        self._index: FileIndex | None = None
 
     async def open(
         self,
@@ -54,12 +57,14 @@ class FileStore:
         read_only: bool = False,
     ) -> SessionLog:
         opening = Opening(self._calls, self.root, session_id, cwd=cwd, fold=fold)
-        work = asyncio.ensure_future(
-            asyncio.to_thread(
-                self._translated,
-                opening.view if read_only else lambda: opening.write(create=create, strict=strict),
-            )
-        )
+
+        def write() -> Opened:
+            opened = opening.write(create=create, strict=strict)
+            if opened.lock is not None and (index := self._indexed()) is not None:
+                index.mark(opened.path.name)
+            return opened
+
+        work = asyncio.ensure_future(self._in_thread(opening.view if read_only else write))
         try:
             opened = await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -74,11 +79,14 @@ class FileStore:
             blobs=DirectoryBlobs(opened.path / BLOBS_NAME, self._calls),
             committer=self._committer,
             sink=opened.sink,
-            release=opened.lock.close if opened.lock else None,
+            release=None if opened.lock is None else lambda: self._release(opened),
         )
 
     async def list(self) -> Listing:
         return await self._in_thread(self._list)
+
+    async def search(self, words: str, *, cwd: str | None = None, limit: int = 20) -> Hits:
+        return await self._in_thread(lambda: self._search(words, cwd, limit))
 
     async def check(self, session_id: str) -> CheckReport:
         return await self._in_thread(lambda: self._check(session_id))
@@ -94,7 +102,13 @@ class FileStore:
         await self._in_thread(lambda: self._keeping.put(session_id, log, blobs))
 
     async def rewrite_log(self, session_id: str, log: Iterable[bytes]) -> str:
-        return await self._in_thread(lambda: self._keeping.rewrite(session_id, log))
+        def rewrite() -> str:
+            backup = self._keeping.rewrite(session_id, log)
+            if (index := self._indexed()) is not None:
+                index.forget(directory_name(session_id))
+            return backup
+
+        return await self._in_thread(rewrite)
 
     async def remove(self, session_id: str) -> str:
         return await self._in_thread(lambda: self._keeping.remove(session_id))
@@ -106,7 +120,9 @@ class FileStore:
         return await self._in_thread(self._keeping.purge)
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._committer.close)
+        await asyncio.to_thread(self._close)
+
+    # --- work in threads -----------------------------------------------------------------------------------
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.to_thread(self._translated, work)
@@ -120,53 +136,43 @@ class FileStore:
         except OSError as error:
             raise refusal_of_disk(Path(error.filename or self.root), error) from error
 
+    def _indexed(self) -> "FileIndex | None":
+        """The index; None if it is not wanted. Loads SQLite."""
+        if self._index is None and self._wants_index:
+            from .file_index import FileIndex
+
+            self._index = FileIndex(self.root)
+        return self._index
+
+    def _list(self) -> Listing:
+        index = self._indexed()
+        listing = None if index is None else index.listing()
+        if listing is not None:
+            return listing
+        return latest_first(plain_info(self.root, name) for name in session_names(self.root))
+
+    def _search(self, words: str, cwd: str | None, limit: int) -> Hits:
+        index = self._indexed()
+        if index is None:
+            raise StorageError(f"{self.root} is used without an index, so it cannot be searched")
+        return index.search(words, cwd=cwd, limit=limit)
+
     def _check(self, session_id: str) -> CheckReport:
         opening = Opening(self._calls, self.root, session_id, cwd="", fold=None)
         path = self.root / directory_name(session_id)
         return check_report(opening.read(), session_id, path=str(path), in_use_by=owner(path))
 
-    def _list(self) -> Listing:
-        try:
-            names = [entry.name for entry in os.scandir(self.root) if not entry.name.startswith(".")]
-        except FileNotFoundError:
-            return []
-        infos = [info for name in names if (info := self._info(name)) is not None]
-        return sorted(infos, key=lambda info: (-(info.updated_ms or 0), info.id))
+    def _release(self, opened: Opened) -> None:
+        """Give the session free, and put what was said into the index."""
+        assert opened.lock is not None
+        opened.lock.close()
+        if (index := self._indexed()) is not None:
+            index.catch_up(opened.path.name)
 
-    def _info(self, name: str) -> SessionInfo | None:
-        """One directory's line; None for what is no session. Whatever is wrong with it stays with it."""
-        directory = self.root / name
-        session_id = session_id_of(name)
-        try:
-            if not directory.is_dir():
-                return None
-            status = (directory / LOG_NAME).stat()
-            with (directory / LOG_NAME).open("rb") as log:
-                head = log.read(_HEAD_BYTES)
-        except OSError as error:
-            unread = f"its log cannot be read: {error.strerror or error}"
-            return SessionInfo(id=session_id or name, path=str(directory), problem=unread)
-        start, created_ms, problem = _first_record(head)
-        return SessionInfo(
-            id=session_id or (start.id if start else name),
-            path=str(directory),
-            cwd=start.cwd if start else "",
-            created_ms=created_ms,
-            updated_ms=status.st_mtime_ns // 1_000_000,
-            bytes=status.st_size,
-            parent=start.parent if start else None,
-            problem=problem,
-        )
-
-
-def _first_record(head: bytes) -> tuple[SessionStart | None, int | None, str | None]:
-    try:
-        event = decode(head.split(b"\n", 1)[0])
-    except BadRecordError as error:
-        return None, None, f"its first record is damaged: {error}"
-    if not isinstance(event.body, SessionStart):
-        return None, event.time_ms, "its first record is missing"
-    return event.body, event.time_ms, None
+    def _close(self) -> None:
+        self._committer.close()
+        if self._index is not None:
+            self._index.close()
 
 
 def _close_unclaimed(work: "asyncio.Task[Opened]") -> None:

@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from lockstitch.schema.errors import CallerError, SessionBusyError
+from lockstitch.schema.events import Event
 from lockstitch.wire.jsonl import encode
 
 from .blobs import MemoryBlobs
 from .committer import Committer
+from .index_text import searchable
 from .log_reader import Fold, FoldFailedError, LogReader
 from .mending import check_report, corruption, first_record, mend, open_report
 from .names import directory_name
-from .reports import CheckReport, Listing, SessionInfo
+from .reports import CheckReport, Hits, Listing, SearchHit, SessionInfo, latest_first
 from .store import SessionLog
 
 
@@ -97,7 +99,15 @@ class MemoryStore:
             )
             for session_id, stored in self._sessions.items()
         ]
-        return sorted(infos, key=lambda info: (-(info.updated_ms or 0), info.id))
+        return latest_first(infos)
+
+    async def search(self, words: str, *, cwd: str | None = None, limit: int = 20) -> Hits:
+        """Without an index every log is read, and words are found as they are written."""
+        hits = []
+        for info in await self.list():
+            if cwd is None or info.cwd == cwd or info.cwd.startswith(cwd.rstrip("/") + "/"):
+                hits += _found_in(info, self._sessions[info.id], words.lower().split())
+        return hits[:limit]
 
     async def check(self, session_id: str) -> CheckReport:
         stored = self._found(session_id)
@@ -178,6 +188,28 @@ def _read(session_id: str, stored: _Stored, fold: Fold | None) -> LogReader:
     except FoldFailedError as failed:
         raise failed.cause from None
     return reader
+
+
+def _found_in(info: SessionInfo, stored: _Stored, words: list[str]) -> Hits:
+    hits: Hits = []
+
+    def look(event: Event) -> None:
+        kind, text = searchable(event.body) or ("title", "")
+        if words and all(word in text.lower() for word in words):
+            hits.append(
+                SearchHit(
+                    id=info.id,
+                    title=info.title,
+                    cwd=info.cwd,
+                    seq=event.seq,
+                    time_ms=event.time_ms,
+                    kind=kind,
+                    snippet=text[:200],
+                )
+            )
+
+    _read(info.id, stored, look)
+    return hits
 
 
 def _now_ms() -> int:

@@ -1,8 +1,11 @@
 """What opening, checking and listing sessions report."""
 
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeAlias
 
 import msgspec
+
+from lockstitch.schema.usage import Usage
 
 from .log_reader import Defect
 from .scan import Damage
@@ -93,13 +96,39 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     updated_ms: int | None = None
     bytes: int = 0
     title: str = ""
+    """The session's title, else the first line that a user said."""
     parent: str | None = None
+    turns: int | None = None
+    """None, like the counts below, where no index knows them."""
+    usage: Usage | None = None
+    usage_by_model: Mapping[str, Usage] | None = None
+    """By ``provider:model``; failed attempts included."""
     problem: str | None = None
     """What is wrong with the session as far as a listing sees it; None if nothing is."""
 
 
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
+    """One place where words were found."""
+
+    id: str
+    title: str
+    cwd: str
+    seq: int
+    """Record of the event."""
+    time_ms: int
+    kind: Literal["user", "assistant", "result", "summary", "title"]
+    snippet: str
+    """Some words around, with those found between U+E000 and U+E001."""
+
+
+Hits: TypeAlias = list[SearchHit]
+"""The best first."""
 Listing: TypeAlias = list[SessionInfo]
 """The latest session first."""
+
+
+def latest_first(infos: Iterable[SessionInfo]) -> Listing:
+    return sorted(infos, key=lambda info: (-(info.updated_ms or 0), info.id))
 
 
 def damage_reports(damage: list[Damage]) -> tuple[DamageReport, ...]:

@@ -40,7 +40,8 @@ class Damage(NamedTuple):
 class Scanner:
     """Reads a log that is fed in pieces of any size: the same items come out for any split."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, after: int = -1) -> None:
+        """``after``: number of the last record, if what is fed continues a log that was read before."""
         self.records = 0
         self.offsets: list[int] = []
         """Where each item begins that the last ``feed`` or ``end`` returned."""
@@ -53,8 +54,8 @@ class Scanner:
         self._pieces: list[bytes] = []
         self._pending = 0
         self._oversize: _Oversize | None = None
-        self._last_seq = -1
-        self._checksums = array("I")
+        self._last_seq = after
+        self._checksums = array("I", bytes(4 * (after + 1)))
         """Of each record by its number, 0 for one that is missing."""
         self._damaged_since = False
 

@@ -84,6 +84,7 @@ class SqliteFile:
             writer, self._writer = self._writer, None  # in whatever state an error leaves it, it is given up
             if writer is None:
                 writer = connect(self.path, create=True, durable=self._durable)
+                assert writer is not None  # its tables were made if there were none
             try:
                 writer.execute("BEGIN IMMEDIATE")
                 result = change(writer)
@@ -100,10 +101,13 @@ class SqliteFile:
         try:
             connection = self._spare.pop()
         except IndexError:
-            if not self.path.exists():
+            connected = (
+                connect(self.path, create=False, durable=self._durable) if self.path.exists() else None
+            )
+            if connected is None:
                 yield None
                 return
-            connection = connect(self.path, create=False, durable=self._durable)
+            connection = connected
         try:
             yield connection
         except BaseException:
@@ -122,8 +126,8 @@ class SqliteFile:
                 connection.close()
 
 
-def connect(path: Path, *, create: bool, durable: bool = True) -> apsw.Connection:
-    """A connection for one thread at a time, with the tables made if ``create``.
+def connect(path: Path, *, create: bool, durable: bool = True) -> apsw.Connection | None:
+    """A connection for one thread at a time, with the tables made if ``create``; None if there are none.
 
     Raises apsw.Error, OSError; CallerError for a file that is no store of this version.
     """
@@ -133,11 +137,17 @@ def connect(path: Path, *, create: bool, durable: bool = True) -> apsw.Connectio
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
     connection = apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE)
     try:
-        _prepare(connection, path, create=create)
+        connection.set_busy_timeout(BUSY_MS)
+        if create:
+            _make_tables(connection)
+        elif connection.pragma("user_version") == 0 and not _tables(connection):
+            connection.close()
+            return None
+        _prepare(connection, path)
         # In WAL mode only FULL syncs at each commit; an acknowledged event must survive a loss of power.
         connection.pragma("synchronous", "full" if durable else "off")
     except BaseException:
-        connection.close()
+        connection.close(True)
         raise
     return connection
 
@@ -157,22 +167,27 @@ def told(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _prepare(connection: apsw.Connection, path: Path, *, create: bool) -> None:
-    connection.set_busy_timeout(BUSY_MS)
+def _make_tables(connection: apsw.Connection) -> None:
+    """Put the tables into an empty file; any other is left as it is."""
+    if connection.pragma("user_version") != 0:
+        return
+    connection.execute("BEGIN IMMEDIATE")  # of several processes one makes them, and the others wait
+    if not _tables(connection):
+        connection.execute(_SCHEMA)
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", SCHEMA_VERSION)
+    connection.execute("COMMIT")
+
+
+def _prepare(connection: apsw.Connection, path: Path) -> None:
     version = connection.pragma("user_version")
-    if version == 0 and create and not _tables(connection):
-        connection.pragma("journal_mode", "wal")
-        with connection:
-            if not _tables(connection):  # another process may have been first
-                connection.execute(_SCHEMA)
-                connection.pragma("application_id", APPLICATION_ID)
-                connection.pragma("user_version", SCHEMA_VERSION)
-        version = connection.pragma("user_version")
     if connection.pragma("application_id") != APPLICATION_ID or version != SCHEMA_VERSION:
         raise CallerError(
             f"{path} is no session store of this version (schema {version}, expected {SCHEMA_VERSION}); "
             "name another file, or use the Lockstitch that made it"
         )
+    if connection.pragma("journal_mode") != "wal":
+        connection.pragma("journal_mode", "wal")
     connection.pragma("foreign_keys", True)
     connection.pragma("trusted_schema", False)
 

@@ -15,7 +15,7 @@ from .file_open import no_session
 from .lock import acquire
 from .names import directory_name
 from .sqlite_database import SqliteFile
-from .sqlite_log import find, make, read_pieces
+from .sqlite_log import find, make, read_pieces, touch
 
 
 class SqliteKeeping:
@@ -63,6 +63,7 @@ class SqliteKeeping:
             backup = connection.last_insert_rowid()
             connection.execute("DELETE FROM pieces WHERE session = ?", (number,))
             _write_pieces(connection, number, pieces)
+            touch(connection, number)
             return f"backup {backup} in {self._file.path}"
 
         with self._locked(session_id):

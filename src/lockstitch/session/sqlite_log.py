@@ -2,12 +2,16 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import apsw
 
 from lockstitch.schema.blocks import BlobSource
 
 from .blobs import checked_name, lost, source_of, verified
+from .index import Facts
+from .lock import owner
+from .names import directory_name
 from .scan import Damage
 from .sqlite_database import SqliteFile, told
 
@@ -64,6 +68,37 @@ class SqliteBlobs:
         return f"blob {checked_name(sha256)} in {self._file.path}"
 
 
+class SqliteSource:
+    """One session, as the index looks at it. See ``listing.Source``."""
+
+    def __init__(self, file: SqliteFile, locks: Path, session_id: str) -> None:
+        self._file = file
+        self._locks = locks
+        self._id = session_id
+
+    def fresh(self) -> Facts:
+        return Facts(self._id, str(self._file.path))
+
+    def state(self) -> tuple[str, int]:
+        size = "SELECT coalesce(max(start + length(data)), 0) FROM pieces WHERE session = ?"
+        rewritten = "SELECT count(*) FROM backups WHERE session = ?"
+        with told(self._file.path), self._file.reading() as connection:
+            number = find(connection, self._id)
+            if connection is None or number is None:
+                return "", 0
+            times = connection.execute(rewritten, (number,)).get
+            return f"{number}.{times}", int(connection.execute(size, (number,)).get or 0)
+
+    def read(self, offset: int) -> Iterator[bytes]:
+        with told(self._file.path), self._file.reading() as connection:
+            number = find(connection, self._id)
+            if connection is not None and number is not None:
+                yield from _range(connection, number, offset, 2**62)
+
+    def busy(self) -> bool:
+        return owner(self._locks / directory_name(self._id)) is not None
+
+
 def find(connection: apsw.Connection | None, session_id: str) -> int | None:
     """The number of a session that is not in the trash."""
     query = "SELECT number FROM sessions WHERE id = ? AND trashed_ms IS NULL"
@@ -90,8 +125,13 @@ def insert(connection: apsw.Connection, sink: PieceSink, data: bytes) -> None:
     """Append ``data``; the caller moves ``sink.end`` once the transaction is made."""
     if data:
         connection.execute("INSERT INTO pieces VALUES (?, ?, ?)", (sink.number, sink.end, data))
-        now = time.time_ns() // 1_000_000
-        connection.execute("UPDATE sessions SET updated_ms = ? WHERE number = ?", (now, sink.number))
+        touch(connection, sink.number)
+
+
+def touch(connection: apsw.Connection, number: int) -> None:
+    """Note that the log changed; the index takes the time for its stamp, so it always grows."""
+    query = "UPDATE sessions SET updated_ms = max(?, updated_ms + 1) WHERE number = ?"
+    connection.execute(query, (time.time_ns() // 1_000_000, number))
 
 
 def copy_aside(connection: apsw.Connection, number: int, places: Sequence[Damage]) -> None:

@@ -14,19 +14,22 @@ import apsw
 from lockstitch.schema.errors import StorageError
 
 from .committer import Committer, Work
+from .index import SessionIndex
+from .listing import list_sessions, search_sessions
 from .lock import owner
 from .log_reader import Fold, FoldFailedError
 from .mending import check_report
 from .names import directory_name
-from .reports import CheckReport, Listing, SessionInfo
+from .reports import CheckReport, Hits, Listing, SessionInfo, latest_first
 from .sqlite_database import SqliteFile, told
 from .sqlite_keeping import SqliteKeeping
-from .sqlite_log import PieceSink, insert
+from .sqlite_log import PieceSink, SqliteSource, insert
 from .sqlite_open import SqliteOpening
 from .store import SessionLog
 
 LOCKS_SUFFIX: Final = "-locks"
 """Of the directory beside the database with a lock per session: SQLite's own last for a transaction only."""
+INDEX_SUFFIX: Final = "-index"
 
 T = TypeVar("T")
 Rows: TypeAlias = list[Any]
@@ -35,14 +38,15 @@ Rows: TypeAlias = list[Any]
 class SqliteStore:
     """Sessions in the SQLite file ``path``, which is made with the first of them.
 
-    See ``store.SessionStore`` for what the methods promise. Without ``durable`` a flush does not wait for the
-    disk: for tests.
+    See ``store.SessionKeeper`` for what the methods promise. Without ``durable`` a flush does not wait for
+    the disk: for tests.
     """
 
     def __init__(self, path: Path, *, durable: bool = True) -> None:
         self.path = Path(path)
         self._file = SqliteFile(self.path, durable=durable)
         self._locks = self.path.with_name(self.path.name + LOCKS_SUFFIX)
+        self._index = SessionIndex(self.path.with_name(self.path.name + INDEX_SUFFIX))
         self._committer = Committer(self._commit)
         self._keeping = SqliteKeeping(self._file, self._locks)
 
@@ -71,6 +75,9 @@ class SqliteStore:
 
     async def list(self) -> Listing:
         return await self._in_thread(self._list)
+
+    async def search(self, words: str, *, cwd: str | None = None, limit: int = 20) -> Hits:
+        return await self._in_thread(lambda: self._search(words, cwd, limit))
 
     async def check(self, session_id: str) -> CheckReport:
         return await self._in_thread(lambda: self._check(session_id))
@@ -136,19 +143,33 @@ class SqliteStore:
         return check_report(reader, session_id, path=str(self.path), in_use_by=in_use_by)
 
     def _list(self) -> Listing:
-        query = (
-            "SELECT id, cwd, created_ms, updated_ms, coalesce(size, 0) FROM sessions "
-            "LEFT JOIN (SELECT session, sum(length(data)) AS size FROM pieces GROUP BY session) "
-            "ON session = number WHERE trashed_ms IS NULL ORDER BY updated_ms DESC, id"
-        )
+        present = self._present()
+        try:
+            return list_sessions(self._index, present, self._source) if present else []
+        except (apsw.Error, OSError):  # the index cannot be used: what the database itself says has to do
+            path = str(self.path)
+            return latest_first(SessionInfo(id=id_, path=path, updated_ms=ms) for id_, ms in present.items())
+
+    def _search(self, words: str, cwd: str | None, limit: int) -> Hits:
+        present = self._present()
+        if not present:
+            return []
+        return search_sessions(self._index, present, self._source, words=words, cwd=cwd, limit=limit)
+
+    def _present(self) -> dict[str, int | None]:
+        """Ids of the sessions, each with the time of its last change."""
+        query = "SELECT id, updated_ms FROM sessions WHERE trashed_ms IS NULL"
         with self._file.reading() as connection:
             rows: Rows = [] if connection is None else connection.execute(query).fetchall()
-        names = ("id", "cwd", "created_ms", "updated_ms", "bytes")
-        return [SessionInfo(path=str(self.path), **dict(zip(names, row, strict=True))) for row in rows]
+        return dict(rows)
+
+    def _source(self, session_id: str) -> SqliteSource:
+        return SqliteSource(self._file, self._locks, session_id)
 
     def _close(self) -> None:
         self._committer.close()
         self._file.close()
+        self._index.close()
 
 
 def _sink(work: Work) -> PieceSink:

@@ -15,7 +15,7 @@ from .committer import Channel, Committer, Sink
 from .intake import admit
 from .log_reader import Fold
 from .log_state import LogState
-from .reports import CheckReport, Listing, OpenReport
+from .reports import CheckReport, Hits, Listing, OpenReport
 
 
 class SessionStore(Protocol):
@@ -78,6 +78,13 @@ class SessionKeeper(SessionStore, Protocol):
         """Put these bytes in the place of the session's log, after a copy of it was made; where that lies.
 
         Raises SessionBusyError while the session is open.
+        """
+        ...
+
+    async def search(self, words: str, *, cwd: str | None = None, limit: int = 20) -> Hits:
+        """The best places where all ``words`` were said; ``cwd`` keeps to sessions of that folder and below.
+
+        Raises StorageError if the index cannot be used.
         """
         ...
 

@@ -1,0 +1,105 @@
+"""Listing and searching a store by its index: only sessions that the index does not know are looked at."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol
+
+import apsw
+
+from lockstitch.schema.errors import StorageError
+
+from .index import Facts, SessionIndex
+from .reports import Hits, Listing, SessionInfo, latest_first
+
+INDEX_NAME: Final = ".index.sqlite"
+"""In the directory of the sessions; it begins with a dot, so it is none."""
+
+
+class Source(Protocol):
+    """One session, as the index has to look at it."""
+
+    def fresh(self) -> Facts:
+        """What is known of it without reading its log."""
+        ...
+
+    def state(self) -> tuple[str, int]:
+        """What tells its log from another in its place, and the log's bytes. Raises OSError, StorageError."""
+        ...
+
+    def read(self, offset: int) -> Iterable[bytes]:
+        """The log from there on, in pieces. Raises OSError, StorageError."""
+        ...
+
+    def busy(self) -> bool:
+        """Whether a process writes it now."""
+        ...
+
+
+def list_sessions(
+    index: SessionIndex,
+    present: Mapping[str, int | None],
+    source: Callable[[str], Source],
+) -> Listing:
+    """The sessions of a store, the latest first.
+
+    ``present`` holds their keys, with a number that changes with each of their logs where the store has one.
+    What the index does not know yet, or not any more, is read; what is gone is forgotten. Raises apsw.Error
+    and OSError if the index cannot be used; a session that cannot be read is listed with its problem.
+    """
+    known = index.known()
+    index.forget(known.keys() - present.keys())
+    infos = []
+    for key, stamp in present.items():
+        facts, dirty = known.get(key, (None, True))
+        if facts is None or dirty or (stamp is not None and stamp != facts.stamp):
+            infos.append(_look(index, key, facts, stamp, source(key)))
+        else:
+            infos.append(facts.info())
+    return latest_first(infos)
+
+
+def search_sessions(
+    index: SessionIndex,
+    present: Mapping[str, int | None],
+    source: Callable[[str], Source],
+    *,
+    words: str,
+    cwd: str | None,
+    limit: int,
+) -> Hits:
+    """Places where all words occur, after the index was brought up to date. Raises StorageError."""
+    try:
+        list_sessions(index, present, source)
+        return index.search(words, cwd=cwd, limit=limit)
+    except (apsw.Error, OSError) as error:
+        raise StorageError(
+            f"the index of the sessions cannot be used, so they cannot be searched: {error}. "
+            "It can be deleted: it is made anew"
+        ) from error
+
+
+def refreshed(
+    index: SessionIndex, key: str, known: Facts | None, source: Source, *, stamp: int | None = None
+) -> Facts:
+    """What is known of a session after its log was read on to its end.
+
+    Raises apsw.Error if the index cannot be used; OSError, StorageError if the log cannot be read.
+    """
+    busy = source.busy()
+    identity, size = source.state()
+    if known is not None and (size < known.bytes or identity != known.identity):
+        index.forget([key])  # another log is in its place
+        known = None
+    facts = known or source.fresh()
+    facts.identity, facts.stamp = identity, stamp
+    return index.catch_up(key, facts, source.read, size=size, dirty=busy)
+
+
+def _look(
+    index: SessionIndex, key: str, facts: Facts | None, stamp: int | None, source: Source
+) -> SessionInfo:
+    try:
+        return refreshed(index, key, facts, source, stamp=stamp).info()
+    except (OSError, StorageError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        fresh = source.fresh()
+        return SessionInfo(id=fresh.id, path=fresh.path, problem=f"its log cannot be read: {reason}")
