@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 
+import history
 import imports
 import loop
 import report
@@ -28,6 +29,7 @@ BENCHMARKS: Mapping[str, tuple[Benchmark, int]] = {
     "loop": (loop.run, 3),
     "loop-growth": (loop.run_growth, 5),
     "sessions": (sessions.run, 3),
+    "request": (history.run, 5),
     "session-open": (session_log.run_open, 5),
     "session-append": (session_log.run_append, 5),
     "wire-cases": (wire_cases.run, 1),
