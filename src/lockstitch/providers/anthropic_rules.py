@@ -205,7 +205,6 @@ class AnthropicRules:
         for position, block in enumerate(blocks):
             place = f"{where}.content[{position}]"
             self._marks += "cache_control" in block
-            self._extra(block, _BLOCK_FIELDS, place)
             if block.get("type") != "tool_result":
                 others += 1
                 self._user_block(block, place)
@@ -229,6 +228,7 @@ class AnthropicRules:
             self._add("result_without_call", where, f"no call {call_id!r} in the message before")
 
     def _result(self, block: Mapping[str, Any], where: str) -> None:
+        self._extra(block, _BLOCK_FIELDS, where)
         content = block.get("content")
         if isinstance(content, str):
             self._said(content, f"{where}.content")
@@ -245,6 +245,7 @@ class AnthropicRules:
             self._add("result_shape", where, "is_error is no boolean")
 
     def _user_block(self, block: Mapping[str, Any], where: str) -> None:
+        self._extra(block, _BLOCK_FIELDS, where)
         kind = word(block.get("type"))
         if kind == "text":
             self._text(block.get("text"), where)
@@ -289,7 +290,6 @@ class AnthropicRules:
             self._open = []
         for position, block in enumerate(blocks):
             self._marks += "cache_control" in block
-            self._extra(block, _BLOCK_FIELDS, f"{where}.content[{position}]")
             self._assistant_block(block, f"{where}.content[{position}]")
         self._server_calls(blocks, where)
         if not blocks:
@@ -301,6 +301,7 @@ class AnthropicRules:
         self._trailing_space = isinstance(text, str) and text != text.rstrip()
 
     def _assistant_block(self, block: Mapping[str, Any], where: str) -> None:
+        self._extra(block, _BLOCK_FIELDS, where)
         kind = word(block.get("type"))
         match kind:
             case "text":
@@ -379,7 +380,8 @@ class AnthropicRules:
             self._add(rule, where, detail)
 
     def _any(self, block: Mapping[str, Any], where: str) -> None:
-        for rule, detail in value_rules(block):
+        known = {name: value for name, value in block.items() if name in _BLOCK_FIELDS}
+        for rule, detail in value_rules(known):
             self._add(rule, where, detail)
 
     def _add(self, rule: str, where: str, detail: str) -> None:

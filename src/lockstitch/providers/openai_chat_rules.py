@@ -239,7 +239,7 @@ class ChatRules:
         calls = message.get("tool_calls")
         if calls is not None and not isinstance(calls, list | tuple):
             self._add("call_shape", where, "tool_calls is not an array")
-            calls = ()
+            calls = None
         if calls is not None and not calls:
             self._add("calls_empty", where, "tool_calls is an empty array")
         if not calls and _blank(message.get("content")):
@@ -274,6 +274,7 @@ class ChatRules:
     def _call_id(self, call_id: object, where: str) -> None:
         if not isinstance(call_id, str) or not call_id:
             self._add("call_id_invalid", where, "the id is missing or empty")
+            self._open[""] = where
             return
         profile = self._profile
         if len(call_id) > profile.id_max:
