@@ -120,8 +120,12 @@ class Committer:
             channel.pending_bytes += len(data)
             channel.failed = False
             if idle:
+                # Behind an earlier deadline the thread will look here by itself. Waking it costs two changes
+                # of thread, more than all the rest of an append.
+                wake = not queue.soon
                 queue.soon.append((time.monotonic() + WRITE_DELAY_S, channel))
-                self._wake()
+                if wake:
+                    self._wake()
 
     def sync(self, channel: Channel) -> "Future[None] | None":
         """Done when all bytes taken so far are durable, or StorageError; None: they are already."""
