@@ -132,18 +132,21 @@ class Context:
         """Take one event of the log, in order of ``seq``."""
         body = event.body
         match body:
-            case UserMessage():
-                self._user(body, event.seq)
+            # Kinds are asked for one after the other, so the frequent ones come first.
+            case AssistantDelta():
+                pass
+            case StepStart() | StepEnd() | AttemptStart() | AttemptFailed() | TurnStart() | TurnEnd():
+                self._enclosure(body, event.seq)
             case AssistantMessage():
                 self._assistant(body, event.seq)
-            case ToolFinished():
-                self._result(body, event.seq)
-            case AssistantDelta() | Approval() | NoteEvent() | SessionRepaired() | Unknown():
-                pass
             case ToolCallStarted():
                 self._started(body)
-            case TurnStart() | TurnEnd() | StepStart() | StepEnd() | AttemptStart() | AttemptFailed():
-                self._enclosure(body, event.seq)
+            case ToolFinished():
+                self._result(body, event.seq)
+            case UserMessage():
+                self._user(body, event.seq)
+            case Approval() | NoteEvent() | SessionRepaired() | Unknown():
+                pass
             case RetryScheduled() | RetryStarted():
                 self._retry(body, event.time_ms)
             case InputQueued():
