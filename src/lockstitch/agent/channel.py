@@ -24,20 +24,25 @@ class Channel:
 
     async def send(self, event: UserEvent) -> None:
         """Hand it over; waits while the reader is far behind. Without a reader it is thrown away."""
-        while len(self._events) >= self._max and not self._left:
+        while not self.put(event):
             self._changed.clear()
             await self._changed.wait()
-        if not self._left:
-            self._events.append(event)
+
+    def put(self, event: UserEvent) -> bool:
+        """``send`` if it need not wait; False: it must. Saves a coroutine for each event of a stream."""
+        if self._left:
+            return True
+        if len(self._events) >= self._max:
+            return False
+        self._events.append(event)
+        if len(self._events) == 1:
             self._changed.set()
+        return True
 
     def offer(self, event: UserEvent) -> None:
         """Hand it over if there is room: for what may be missed."""
-        if self._left or len(self._events) >= self._max:
+        if self._left or not self.put(event):
             self.dropped += 1
-            return
-        self._events.append(event)
-        self._changed.set()
 
     def end(self) -> None:
         """The writer has nothing more."""
@@ -52,11 +57,17 @@ class Channel:
 
     async def next(self) -> UserEvent | None:
         """The next event in order; None behind the last."""
-        while not self._events:
+        while (event := self.take()) is None:
             if self._ended or self._left:
                 return None
             self._changed.clear()
             await self._changed.wait()
+        return event
+
+    def take(self) -> UserEvent | None:
+        """The next event if it is there: ``next`` without waiting."""
+        if not self._events:
+            return None
         event = self._events.popleft()
         if len(self._events) == self._max - 1:
             self._changed.set()

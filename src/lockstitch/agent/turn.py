@@ -10,7 +10,7 @@ from ..schema.notes import Anomaly
 from . import inputs as got
 from .channel import Channel
 from .driver import Driver
-from .events import Repaired, TurnEnded, UserEvent
+from .events import Repaired, TextDelta, TurnEnded, UserEvent
 from .result import Result
 from .structured import Output
 
@@ -77,7 +77,15 @@ class Turn(Generic[T]):
 
     async def __anext__(self) -> UserEvent:
         """The next event. Behind the last, raises what a hook or the storage raised, if they did."""
-        running = self._started()
+        running = self._running or self._started()
+        event = running.channel.take()
+        if event is None:
+            event = await self._next(running)
+        if type(event) is not TextDelta:
+            self._note(running, event)
+        return event
+
+    async def _next(self, running: Running) -> UserEvent:
         try:
             event = await running.channel.next()
         except asyncio.CancelledError:
@@ -87,7 +95,6 @@ class Turn(Generic[T]):
             self._over = True
             await self._ended(running)
             raise StopAsyncIteration
-        self._note(running, event)
         return event
 
     async def result(self) -> Result[T]:
