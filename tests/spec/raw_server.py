@@ -59,8 +59,10 @@ class Peer:
 
     async def send(self, data: bytes) -> None:
         self.writer.write(data)
-        with suppress(ConnectionError):
+        try:
             await self.writer.drain()
+        except ConnectionError:
+            self.gone.set()
 
     def reset(self) -> None:
         """Close with RST: what a crashed server or a middlebox does."""

@@ -28,6 +28,7 @@ from raw_server import (
 )
 
 from lockstitch.history.assemble import Grammar
+from lockstitch.history.tokens import text_tokens
 from lockstitch.llm.runtime import ModelRuntime
 from lockstitch.providers.wire_request import WireRequest
 from lockstitch.schema.blocks import Text
@@ -164,7 +165,7 @@ async def test_a_reset_in_the_middle_keeps_what_had_arrived() -> None:
     assert result.finish.failure is not None
     assert (result.finish.failure.code, result.finish.failure.subkind) == ("TRANSPORT", "reset")
     assert result.finish.failure.request_id == "req-7"
-    assert result.usage == Usage(input_tokens=50, output_tokens=2, estimated=True)
+    assert result.usage == Usage(input_tokens=50, output_tokens=text_tokens("Hello"), estimated=True)
 
 
 async def test_a_reset_behind_a_whole_answer_changes_nothing() -> None:
@@ -323,7 +324,7 @@ async def test_cancel_ends_the_stream_at_once_and_closes_the_connection(sent: by
     assert isinstance(finish, Finish)
     assert finish.failure is not None
     assert (finish.reason, finish.failure.code) == ("aborted", "ABORTED")
-    billed = Usage(input_tokens=50, output_tokens=1 if b"Hi" in sent else 0, estimated=True)
+    billed = Usage(input_tokens=50, output_tokens=text_tokens("Hi") if b"Hi" in sent else 0, estimated=True)
     assert stream.result.usage == (billed if sent else None)
     assert [chunk for chunk in chunks if isinstance(chunk, UsageChunk)] == (
         [UsageChunk(billed)] if sent else []
@@ -381,7 +382,7 @@ async def test_leaving_early_closes_the_connection_and_leaves_a_result() -> None
         async with asyncio.timeout(1):
             await server.peers[0].gone.wait()
         assert chunks.result.finish.reason == "aborted"
-        assert chunks.result.usage == Usage(input_tokens=50, output_tokens=1, estimated=True)
+        assert chunks.result.usage == Usage(input_tokens=50, output_tokens=text_tokens("Hi"), estimated=True)
 
 
 async def test_an_exception_of_the_consumer_passes_through() -> None:
@@ -392,6 +393,56 @@ async def test_an_exception_of_the_consumer_passes_through() -> None:
                     raise ZeroDivisionError
         async with asyncio.timeout(1):
             await server.peers[0].gone.wait()
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", HEAD, HEAD + chunked(text("Hi"))], ids=["no head", "no data", "some data"]
+)
+async def test_a_runtime_closed_under_an_open_stream_aborts_it(sent: bytes) -> None:
+    async with serving(hang(sent)) as server:
+        runtime = ModelRuntime()
+        task = asyncio.create_task(collect(runtime.stream(endpoint(server.url), WIRE)))
+        await asyncio.sleep(0.05)
+        await runtime.close()
+        async with asyncio.timeout(1):
+            chunks = await task
+    assert isinstance(chunks[-1], Finish)
+    assert chunks[-1].reason == "aborted"
+
+
+async def test_a_server_that_is_always_ahead_meets_the_deadline_too() -> None:
+    async def flood(peer: Peer) -> None:
+        await peer.send(HEAD)
+        while not peer.gone.is_set():
+            await peer.send(chunked(text("Hi")) * 100)
+
+    async with asyncio.timeout(5):
+        result = (await answered(flood, total_s=0.1)).result
+    assert result.finish.failure is not None
+    assert result.finish.failure.subkind == "deadline"
+
+
+async def test_a_large_request_is_sent_whole() -> None:
+    wire = WireRequest(dialect="openai-chat", path="/chat/completions", body={"image": "x" * 3_000_000})
+    async with serving(HEAD + chunked(WHOLE) + END) as server, ModelRuntime() as runtime:
+        chunks = await collect(runtime.stream(endpoint(server.url), wire))
+    assert chunks[-1] == Finish("stop")
+    assert server.peers[0].request.endswith(b'"' + b"x" * 3_000_000 + b'"}')
+
+
+async def test_a_refusal_before_the_request_was_read_is_still_a_refusal() -> None:
+    async def early(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(refusal(413, b'{"error":"Payload Too Large"}', connection="close"))
+        await writer.drain()
+        writer.close()
+
+    wire = WireRequest(dialect="openai-chat", path="/chat/completions", body={"image": "x" * 8_000_000})
+    async with await asyncio.start_server(early, "127.0.0.1", 0) as server, ModelRuntime() as runtime:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        [finish] = await collect(runtime.stream(endpoint(url), wire))
+    assert isinstance(finish, Finish)
+    assert finish.failure is not None
+    assert finish.failure.code in {"REQUEST_TOO_LARGE", "TRANSPORT"}
 
 
 async def test_a_result_before_the_end_is_refused() -> None:
@@ -456,7 +507,7 @@ async def test_usage_that_only_opened_a_cut_stream_is_completed_by_an_estimate()
     usage = b'data: {"choices":[],"usage":{"prompt_tokens":700,"completion_tokens":1}}\n\n'
     long = text("word " * 70)
     result = (await answered(HEAD + chunked(usage + long))).result
-    assert result.usage == Usage(input_tokens=700, output_tokens=100, estimated=True)
+    assert result.usage == Usage(input_tokens=700, output_tokens=text_tokens("word " * 70), estimated=True)
 
 
 async def test_usage_that_was_reported_before_the_cut_is_kept() -> None:

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from ..history.decode import Decoded
-from ..history.tokens import ASCII_CHARS_PER_TOKEN, block_tokens
+from ..history.tokens import block_tokens
 from ..schema.failures import FailureCode
 from ..schema.usage import Usage
 
@@ -15,6 +15,8 @@ CUT: Final[frozenset[FailureCode]] = frozenset({"STREAM_CLOSED", "TRANSPORT", "T
 word."""
 SILENT: Final[frozenset[FailureCode]] = frozenset({"TIMEOUT", "ABORTED"})
 """Of these, the ones under which an accepted request is taken as billed although no answer was seen."""
+ARGUMENT_CHARS_PER_TOKEN: Final = 3.0
+"""JSON has more punctuation than prose; only the number of characters is at hand."""
 OPENING_SHARE: Final = 0.5
 """A count below this share of our estimate is the one that opens a stream (anthropic's ``message_start``)."""
 
@@ -34,7 +36,7 @@ def with_estimate(
         return reported
     if not began and failed.code not in SILENT:
         return reported
-    written = sum(map(block_tokens, decoded.content)) + math.ceil(argument_chars / ASCII_CHARS_PER_TOKEN)
+    written = sum(map(block_tokens, decoded.content)) + math.ceil(argument_chars / ARGUMENT_CHARS_PER_TOKEN)
     if reported is None:
         return Usage(input_tokens=input_estimate, output_tokens=written, estimated=True)
     if reported.output_tokens < written * OPENING_SHARE:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Self
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import msgspec
 
@@ -55,6 +56,8 @@ class ModelRuntime:
         self._first_frame_s = first_frame_s
         self._total_s = total_s
         self._environ: Mapping[str, str] = environ or {}
+        # the client does not wake reads of connections that it closes as a whole
+        self._exchanges: WeakSet[Exchange] = WeakSet()
 
     def stream(
         self,
@@ -69,25 +72,28 @@ class ModelRuntime:
         ``input_estimate`` (tokens) is billed if the stream is cut before usage is reported; ``context_ratio``
         judges a 400 without a body.
         """
-        url = endpoint.url(wire.path)
-        headers = {**wire.headers, **endpoint.auth_headers()}
-        host = urlsplit(url).hostname or ""
         return ModelStream(
             wire,
             endpoint.profile,
-            lambda body: Exchange(
-                self._transport,
-                Call(url, headers, body, f"{endpoint.profile.name} ({host})"),
-                Watchdog(self._idle_s, self._first_frame_s),
-                self._total_s,
-            ),
+            lambda body: self._connect(endpoint, wire, body),
             masker=masker(self._environ, endpoint.key),
             input_estimate=input_estimate,
             context_ratio=context_ratio,
         )
 
+    def _connect(self, endpoint: Endpoint, wire: WireRequest, body: bytes) -> Exchange:
+        url = endpoint.url(wire.path)
+        headers = {**wire.headers, **endpoint.auth_headers()}
+        where = f"{endpoint.profile.name} ({urlsplit(url).hostname})"
+        watchdog = Watchdog(self._idle_s, self._first_frame_s)
+        exchange = Exchange(self._transport, Call(url, headers, body, where), watchdog, self._total_s)
+        self._exchanges.add(exchange)
+        return exchange
+
     async def close(self) -> None:
-        """Close every connection. A stream still open ends in a failure."""
+        """Close every connection. A stream still open ends in ``aborted``."""
+        for exchange in list(self._exchanges):
+            exchange.stop(failure("ABORTED", "the model runtime was closed; open it again for another call"))
         await self._transport.close()
 
     async def __aenter__(self) -> Self:

@@ -6,6 +6,7 @@ answer like any other, so that a key never follows it to another host.
 """
 
 import asyncio
+import io
 import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -21,7 +22,11 @@ READ_BUFFER_BYTES: Final = 64 * 1024
 what a read becomes then no longer fits a cache."""
 ERROR_BODY_BYTES: Final = 1024 * 1024
 """As much of an error's body is read."""
-CONNECTIONS: Final = 256
+LARGE_BODY_BYTES: Final = 256 * 1024
+"""From here on a request is written in pieces, so that other streams go on meanwhile (and the client does not
+warn, which it does from 1 MiB)."""
+CONNECTIONS: Final = 4096
+"""At once, over all hosts. Waiting for a free one counts as connecting: too few fail streams by time-out."""
 KEEPALIVE_S: Final = 30.0
 """Idle connections are kept so long; a step of an agent seldom thinks longer, and servers close them soon
 after."""
@@ -84,7 +89,7 @@ class Transport:
         proxy = proxy_for(url)
         response = await self._open().post(
             url,
-            data=body,
+            data=body if len(body) < LARGE_BODY_BYTES else io.BytesIO(body),
             headers={**_HEADERS, **headers},
             allow_redirects=False,
             proxy=proxy.url if proxy else None,

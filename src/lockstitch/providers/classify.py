@@ -8,7 +8,7 @@ and not beside the HTTP client because the stream translators classify errors in
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -72,7 +72,7 @@ class Classified(msgspec.Struct, frozen=True):
 def classify(
     status: int | None,
     headers: Mapping[str, str] | None,
-    body: bytes | str | Mapping[str, Any] | None,
+    body: object,
     *,
     dialect: str | None = None,
     profile: Profile | str | None = None,
@@ -81,10 +81,11 @@ def classify(
 ) -> Classified:
     """The failure behind one error answer, or behind an error object in a stream (``status`` None or 200).
 
-    ``body`` is the answer's bytes, its text, or the decoded error object. ``context_ratio`` is the request's
-    estimated tokens over the model's window; it decides only what nothing else does. ``now_s`` (Unix seconds)
-    turns a Retry-After date into a delay where the answer has no Date header. ``dialect`` and ``profile``
-    name the sender in the message. Never raises on what a provider sent.
+    ``body`` is the answer's bytes, its text, or the decoded error object; None is no body. ``context_ratio``
+    is the request's estimated tokens over the model's window; it decides only what nothing else does.
+    ``now_s`` (Unix seconds) turns a Retry-After date into a delay where the answer has no Date header.
+    ``dialect`` and ``profile`` name the sender in the message, and the latter says whose numbers the codes
+    are. Never raises on what a provider sent.
     """
     said = error_body.read(body)
     fields = {str(name).lower(): str(value) for name, value in (headers or {}).items()}

@@ -108,8 +108,8 @@ def normalised(text: str) -> str:
 _QUOTES: Final = str.maketrans(dict.fromkeys('"`´‘’“”«»', "'") | {"\\": None, "\u200b": None})
 
 
-def read(body: bytes | str | Mapping[str, Any] | None) -> Said:
-    """Everything a body says. Never raises; a body that is no JSON is one text."""
+def read(body: object) -> Said:
+    """Everything that bytes, a text or a decoded value says. Never raises; what is no JSON is one text."""
     said = Said()
     value: Any = body
     if isinstance(body, bytes | bytearray | memoryview):
