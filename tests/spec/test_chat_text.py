@@ -35,7 +35,14 @@ def thought(text: str) -> dict[str, Any]:
 REASONING: dict[str, Row] = {
     "a think block at the start is reasoning": (["<think>hm</think>Yes"], "Yes", "hm"),
     "white space before it goes with it": (["\n <think>hm</think>Yes"], "Yes", "hm"),
-    "white space behind it stays": (["<think>hm</think>\n\nYes"], "\n\nYes", "hm"),
+    "line ends behind it go with it": (["<think>hm</think>\n\nYes"], "Yes", "hm"),
+    "line ends behind it go with it over any split": (
+        ["<think>hm</think>", "\r\n", "\n", "Yes\n"],
+        "Yes\n",
+        "hm",
+    ),
+    "other white space behind it stays": (["<think>hm</think>\n  Yes"], "  Yes", "hm"),
+    "line ends inside the reasoning stay": (["<think>\nhm\n</think>\nYes"], "Yes", "\nhm\n"),
     "it may come repeatedly": (["<think>a</think>\n<think>b</think>Yes"], "Yes", "ab"),
     "an empty one vanishes": (["<think></think>Yes"], "Yes", ""),
     "a think tag later is literal": (["Say <think>hm</think>."], "Say <think>hm</think>.", ""),
@@ -44,7 +51,7 @@ REASONING: dict[str, Row] = {
     "half a tag at the end is literal": (["<thi"], "<thi", ""),
     "a less-than sign is literal": (["< 3 and > 2"], "< 3 and > 2", ""),
     "a stray closing tag after the reasoning field": ([thought("hm"), "</think>Yes"], "Yes", "hm"),
-    "a stray closing tag behind a line end": ([thought("hm"), "\n</think>\nYes"], "\nYes", "hm"),
+    "a stray closing tag behind a line end": ([thought("hm"), "\n</think>\nYes"], "Yes", "hm"),
     "a stray closing tag after reasoning in the middle": (
         ["Yes.", thought("hm"), "</think>No."],
         "Yes.No.",

@@ -121,6 +121,12 @@ class Decoder:
         return self.finished
 
     @property
+    def refused(self) -> bool:
+        """The provider reported an error, which decides the ending: what may still come is usage at most, so
+        waiting long for the end of the body is no use."""
+        return self._translator.refused
+
+    @property
     def notes(self) -> tuple[Note, ...]:
         """Oddities so far."""
         return (*self._notebook.notes(), *self._translator.notes)

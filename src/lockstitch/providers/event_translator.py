@@ -38,6 +38,10 @@ class EventTranslator(ABC):
         return self._builder.finished
 
     @property
+    def refused(self) -> bool:
+        return self._builder.refused
+
+    @property
     def notes(self) -> list[Note]:
         return self._builder.notes
 

@@ -113,6 +113,10 @@ class OpenAiChatStream:
         return self._builder.finished
 
     @property
+    def refused(self) -> bool:
+        return self._builder.refused
+
+    @property
     def notes(self) -> list[Note]:
         return self._builder.notes
 

@@ -80,6 +80,11 @@ class ResponseBuilder:
         return self._reason is not None or self._failure is not None
 
     @property
+    def refused(self) -> bool:
+        """An error of the provider came."""
+        return self._failure is not None
+
+    @property
     def well(self) -> bool:
         """A finish reason came, and no error of the provider."""
         return self._reason is not None and self._failure is None

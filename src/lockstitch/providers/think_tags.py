@@ -3,6 +3,10 @@
 ``<think>`` counts only at the start of the answer (also repeatedly), a lone ``</think>`` only right behind
 reasoning; anywhere later both are literal text, for an answer may be about such tags. Holds back at most the
 beginning of a tag and the white space before it, so any split gives the same parts.
+
+Line ends right behind a closing tag belong to the tag: the chat template of Qwen3 writes two of them there
+and takes them off again (``content.split('</think>')[-1].lstrip('\\n')``, read 2026-11-30 in public copies
+of the template).
 """
 
 from typing import Final, Literal, TypeAlias
@@ -25,6 +29,8 @@ class ThinkTags:
         self._answered = False
         """Visible text was given out, so an opening tag no longer counts."""
         self._reasoned = False
+        self._behind_tag = False
+        """Nothing but line ends came since a closing tag."""
         self._held = ""
 
     @property
@@ -54,20 +60,21 @@ class ThinkTags:
         if self._thinking or not self._held.isspace():
             return []
         held, self._held = self._held, ""
-        return [("text", held)]
+        return self._text(held)
 
     def end(self) -> list[Part]:
         """What was held back; an unfinished tag is what it says, and an unclosed block stays reasoning."""
         held, self._held = self._held, ""
-        if not held:
-            return []
-        return [("reasoning" if self._thinking else "text", held)]
+        if not self._thinking:
+            return self._text(held)
+        return [("reasoning", held)] if held else []
 
     def _begin(self, rest: str, parts: list[Part]) -> str:
         begun = rest.lstrip()
         opens = not self._answered and begun.startswith(OPEN)
         if opens or (self._reasoned and begun.startswith(CLOSE)):
             self._thinking = opens
+            self._behind_tag = not opens
             return begun[len(OPEN if opens else CLOSE) :]
         may_open = not self._answered and OPEN.startswith(begun)
         may_close = self._reasoned and CLOSE.startswith(begun)
@@ -76,14 +83,22 @@ class ThinkTags:
             return ""
         self._answered = self._answered or bool(begun)
         self.passing = bool(begun)
-        parts.append(("text", rest))
+        parts.extend(self._text(rest))
         return ""
+
+    def _text(self, text: str) -> list[Part]:
+        """Visible text, without the line ends that belong to a closing tag before it."""
+        if self._behind_tag:
+            text = text.lstrip("\r\n")
+            self._behind_tag = not text
+        return [("text", text)] if text else []
 
     def _think(self, rest: str, parts: list[Part]) -> str:
         inside, tag, behind = rest.partition(CLOSE)
         if tag:
             self._thinking = False
             self._reasoned = True
+            self._behind_tag = True
         else:
             keep = _overlap(inside, CLOSE)
             self._held = inside[len(inside) - keep :]

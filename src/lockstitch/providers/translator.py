@@ -27,6 +27,10 @@ class Translator(Protocol):
         """The Finish was given out."""
 
     @property
+    def refused(self) -> bool:
+        """The provider reported an error of its own: whatever may follow, the ending is decided."""
+
+    @property
     def notes(self) -> Sequence[Note]:
         """Oddities so far, repeats counted."""
 
