@@ -1,5 +1,7 @@
 """Histories for tests: short constructors for tables, and strategies for any list of messages at all."""
 
+import base64
+
 from hypothesis import strategies as st
 
 from lockstitch.schema.blocks import (
@@ -44,6 +46,12 @@ def tool_result(call_id: str, *content: str | Image, is_error: bool = False) -> 
 
 def png(data: str = "aGk=") -> Image:
     return Image(media_type="image/png", source=Base64Source(data=data))
+
+
+def png_data(width: int, height: int) -> str:
+    """Base64 of a PNG's beginning: enough for its type and its size."""
+    head = b"\x89PNG\r\n\x1a\n" + (13).to_bytes(4, "big") + b"IHDR"
+    return base64.b64encode(head + width.to_bytes(4, "big") + height.to_bytes(4, "big")).decode()
 
 
 def blocks(content: tuple[str | Block, ...]) -> tuple[Block, ...]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from histories import png_data
 from rule_mutations import survivors
 
 from lockstitch.providers import anthropic_rules
@@ -163,6 +164,14 @@ MESSAGES: dict[str, tuple[list[Any], Rules]] = {
         [user({"type": "image", "source": {"type": "url", "url": "http://example.com/a.png"}})],
         [("image_invalid", "messages[0].content[0]")],
     ),
+    "an image with too many pixels": (
+        [user(image(data=png_data(8001, 10)))],
+        [("image_too_many_pixels", "messages[0].content[0]")],
+    ),
+    "an image with too many pixels beside many others": (
+        [user(image(data=png_data(2400, 1200)), *[image()] * 20)],
+        [("image_too_many_pixels", "messages[0].content[0]")],
+    ),
     "five cache marks": ([user(*[text(**MARK)] * 5)], [("cache_marks", "messages")]),
     "an assistant at the end": ([U, A], [("assistant_last", "messages[1]")]),
     "a NUL": ([user(text("a\0"))], [("nul_character", "messages[0].content[0]")]),
@@ -282,6 +291,7 @@ VALID: dict[str, list[Any]] = {
     ],
     "images, also in results": [user(image(), text()), says(use()), user(result(content=[image(), text()]))],
     "a result without content": [U, says(use()), user({"type": "tool_result", "tool_use_id": "t1"})],
+    "a large image beside few others": [user(image(data=png_data(2400, 1200)), *[image()] * 19)],
     "documents": [user({"type": "document", "source": {"type": "text", "data": "x"}}, text())],
     "a server's call with its result": [
         U,

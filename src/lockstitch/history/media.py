@@ -1,11 +1,13 @@
 """Images in requests: which ones a target takes, and the notice that stands in for one it does not."""
 
 import binascii
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 import msgspec
 
 from ..schema.blocks import Base64Source, BlobSource, Image, UrlSource
+from ..schema.profiles import Profile
+from ..wire.image_size import size_of_base64
 from .policy import Policy
 
 NO_VISION: Final = "[image omitted: model has no image input]"
@@ -14,6 +16,43 @@ NO_PLACE: Final = "[image omitted: an assistant message cannot hold one]"
 NO_IMAGE: Final = "[image omitted: its data is not a readable image]"
 TOO_MANY: Final = "[image omitted: the request holds too many newer ones]"
 IN_NEXT_MESSAGE: Final = "[image: shown in the next message]"
+
+
+class ImageBudget(NamedTuple):
+    """What the number of images in a history says about each of them.
+
+    A function of the number alone, so that the same history always sends the same images; it moves in steps,
+    since each step changes messages that were sent before and costs the provider's cache once.
+    """
+
+    dropped: int = 0
+    """How many images, the oldest first, are left out."""
+    max_px: int | None = None
+    """Largest side of an image."""
+
+
+def image_budget(count: int, profile: Profile) -> ImageBudget:
+    """The budget for a history with ``count`` images that could be sent one by one."""
+    dropped = 0
+    limit = profile.images_max
+    if limit is not None and count > limit:
+        step = max(1, limit // 2)
+        dropped = -(-(count - limit) // step) * step
+    many = profile.images_many is not None and count - dropped > profile.images_many
+    return ImageBudget(dropped, profile.images_many_px if many else profile.image_max_px)
+
+
+def over_budget(image: Image, number: int, budget: ImageBudget) -> str | None:
+    """Why the image, the history's ``number``-th from 0, is left out; None if it is not."""
+    if number < budget.dropped:
+        return TOO_MANY
+    if budget.max_px is None or not isinstance(image.source, Base64Source):
+        return None
+    size = size_of_base64(image.source.data)
+    if size is None or max(size) <= budget.max_px:
+        return None
+    return f"[image omitted: {size.width}x{size.height} pixels, of which {budget.max_px} a side are allowed]"
+
 
 _MAGIC: Final[tuple[tuple[str, str], ...]] = (
     ("iVBORw0KGgo", "image/png"),

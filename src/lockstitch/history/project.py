@@ -16,6 +16,7 @@ from ..schema.blocks import Text, ToolResult
 from ..schema.messages import Message
 from ..schema.notes import Anomaly
 from ..schema.profiles import Profile
+from .media import image_budget
 from .pair import Pairing
 from .policy import Policy, policy
 from .shape import joined, shape
@@ -68,6 +69,7 @@ class _Joint(NamedTuple):
     length: int
     last: Message | None
     anomalies: int
+    images: int
 
 
 class Projector:
@@ -82,6 +84,8 @@ class Projector:
         self._joints: list[_Joint] = []
         self._out: list[Message] = []
         self._anomalies: list[Anomaly] = []
+        self._images = 0
+        self._budget = image_budget(0, policy.profile)
 
     def extend(self, messages: Iterable[Message]) -> None:
         """Take the next messages of the history."""
@@ -97,18 +101,33 @@ class Projector:
 
     def _catch_up(self) -> None:
         start = self._pairing.take_changed()
-        if start < len(self._joints):
-            joint = self._joints[start]
-            del self._joints[start:]
-            del self._out[joint.length :]
-            del self._anomalies[joint.anomalies :]
-            if joint.last is not None:
-                self._out[-1] = joint.last
+        self._go_back(start)
+        self._shape_new()
+        budget = image_budget(self._images, self.policy.profile)
+        if budget != self._budget:
+            self._budget = budget
+            self._go_back(0)
+            self._shape_new()
+
+    def _go_back(self, start: int) -> None:
+        """Undo what came of the nodes from ``start`` on."""
+        if start >= len(self._joints):
+            return
+        joint = self._joints[start]
+        del self._joints[start:]
+        del self._out[joint.length :]
+        del self._anomalies[joint.anomalies :]
+        self._images = joint.images
+        if joint.last is not None:
+            self._out[-1] = joint.last
+
+    def _shape_new(self) -> None:
         for node in self._pairing.nodes[len(self._joints) :]:
             last = self._out[-1] if self._out else None
-            self._joints.append(_Joint(len(self._out), last, len(self._anomalies)))
-            shaped = shape(node, self.policy)
+            self._joints.append(_Joint(len(self._out), last, len(self._anomalies), self._images))
+            shaped = shape(node, self.policy, self._budget, self._images)
             self._anomalies += shaped.anomalies
+            self._images += shaped.images
             for message in shaped.messages:
                 self._join(message)
 

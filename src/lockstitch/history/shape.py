@@ -16,7 +16,7 @@ from ..schema.messages import Message, Role
 from ..schema.notes import Anomaly
 from .clean import anomaly, clean_arguments, clean_text, clean_value
 from .item_ids import with_valid_ids
-from .media import IN_NEXT_MESSAGE, NO_PLACE, fitted
+from .media import IN_NEXT_MESSAGE, NO_PLACE, ImageBudget, fitted, over_budget
 from .pair import Exchange, Node, Plain, Slot
 from .policy import RUNGS, Policy
 from .reasoning import kept_reasoning, without_trailing
@@ -38,11 +38,16 @@ class Shaped:
 
     messages: list[Message] = field(default_factory=list)
     anomalies: list[Anomaly] = field(default_factory=list)
+    images: int = 0
+    """Images that could be sent one by one, whether or not there is room for all of them."""
 
 
-def shape(node: Node, policy: Policy) -> Shaped:
-    """The node as messages of the canonical form that the policy's encoder takes."""
-    shaping = _Shaping(policy)
+def shape(node: Node, policy: Policy, budget: ImageBudget, images_before: int) -> Shaped:
+    """The node as messages of the canonical form that the policy's encoder takes.
+
+    ``images_before``: images of the nodes before it, which ``budget`` counts.
+    """
+    shaping = _Shaping(policy, budget, images_before)
     if isinstance(node, Plain):
         shaping.plain(node)
     elif RUNGS.index(policy.rung) >= RUNGS.index("flattened"):
@@ -72,9 +77,11 @@ def wire_name(name: str, policy: Policy) -> str:
 
 
 class _Shaping:
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, budget: ImageBudget, images_before: int) -> None:
         self.out = Shaped()
         self._policy = policy
+        self._budget = budget
+        self._images_before = images_before
 
     # --- messages of the user and the system
 
@@ -374,6 +381,10 @@ class _Shaping:
 
     def _image(self, image: Image, where: str) -> Image | Text:
         fit = fitted(image, self._policy)
+        if isinstance(fit, Image):
+            number = self._images_before + self.out.images
+            self.out.images += 1
+            fit = over_budget(fit, number, self._budget) or fit
         if isinstance(fit, str):
             self._note("image_omitted", where, detail=fit)
             return Text(text=fit)

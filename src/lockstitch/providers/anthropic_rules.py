@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
+from ..wire.image_size import size_of_base64
 from .rule_texts import extra_rules, field_violations, is_base64, text_rules, value_problem, value_rules, word
 
 RULES: Final[Mapping[str, str]] = {
@@ -54,6 +55,9 @@ RULES: Final[Mapping[str, str]] = {
         "source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"
     ),
     "image_too_large": "image exceeds 5 MB maximum",
+    "image_too_many_pixels": (
+        "At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"
+    ),
     "images_too_many": "Too much media: 0 document pages + 102 images > 100",
     "cache_marks": "A maximum of 4 blocks with cache_control may be provided. Found 5",
     "assistant_last": (
@@ -125,6 +129,8 @@ class AnthropicRules:
         self._id = re.compile(f"(?:{profile.id_pattern})+")
         self._count = 0
         self._images = 0
+        self._wide: list[tuple[str, int]] = []
+        """Places and sides of images that are too large only beside many others."""
         self._marks = _marks(body.get("system")) + _marks(body.get("tools"))
         self._last_role = ""
         self._ids: set[str] = set()
@@ -147,7 +153,7 @@ class AnthropicRules:
         if self._count == 0:
             return [Violation("messages_empty", "messages", "there is no message")]
         last: list[Violation] = []
-        where = f"messages[{self._count - 1}]"
+        profile, where = self._profile, f"messages[{self._count - 1}]"
         if self._open:
             last.append(_unanswered(self._open, where))
         if self._last_role == "assistant" and not self._open:
@@ -158,6 +164,10 @@ class AnthropicRules:
         if self._thinking and self._turn_start not in ("", "thinking", "redacted_thinking"):
             detail = f"thinking is enabled and the last answer starts with {self._turn_start}"
             last.append(Violation("thinking_first", where, detail))
+        if profile.images_many is not None and self._images > profile.images_many:
+            for place, side in self._wide:
+                detail = f"{side} pixels a side, at most {profile.images_many_px} beside so many images"
+                last.append(Violation("image_too_many_pixels", place, detail))
         if self._marks > MAX_CACHE_MARKS:
             last.append(
                 Violation("cache_marks", "messages", f"{self._marks} marks, at most {MAX_CACHE_MARKS}")
@@ -281,6 +291,16 @@ class AnthropicRules:
             self._add("image_invalid", where, "data is not base64")
         elif limit is not None and len(data) > limit:
             self._add("image_too_large", where, f"{len(data)} characters of base64, at most {limit}")
+        else:
+            self._pixels(data, where)
+
+    def _pixels(self, data: str, where: str) -> None:
+        profile, size = self._profile, size_of_base64(data)
+        side = max(size) if size else 0
+        if profile.image_max_px is not None and side > profile.image_max_px:
+            self._add("image_too_many_pixels", where, f"{side} pixels a side, at most {profile.image_max_px}")
+        elif profile.images_many_px is not None and side > profile.images_many_px:
+            self._wide.append((where, side))
 
     # --- assistant messages
 

@@ -38,7 +38,12 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     """Whether a request may end in an assistant message."""
     image_max_base64: int | None = None
     """Largest image, in characters of base64."""
+    image_max_px: int | None = None
+    """Largest side of an image, in pixels."""
     images_max: int | None = None
+    images_many: int | None = None
+    """With more images than this in a request, ``images_many_px`` is the largest side of each."""
+    images_many_px: int | None = None
     max_tokens_field: str = "max_tokens"
     default_max_tokens: int | None = None
     unsupported: tuple[str, ...] = ()
