@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 from lockstitch.schema.events import Event
 from lockstitch.wire.jsonl import RECORD_MAX_BYTES, BadRecordError, decode, records_within
 
-PIECE_BYTES: Final = 1024 * 1024
-"""A good size of the pieces to feed: memory is a few of them, unless a single record is larger."""
+PIECE_BYTES: Final = 64 * 1024
+"""A good size of the pieces to feed: memory is a few of them, unless a single record is larger. With a MiB a
+scan took a quarter longer: its events then outlive a collection of garbage and the processor's cache."""
 
 _PADDING: Final = b" \t\r\xef\xbb\xbf"
 """Around a record these are no damage: line ends of other systems, a byte order mark."""
