@@ -26,6 +26,7 @@ from lockstitch.schema.events import (
 )
 from lockstitch.schema.failures import failure
 from lockstitch.schema.usage import Usage
+from lockstitch.session import listing
 from lockstitch.session.file_store import FileStore
 from lockstitch.session.index import MARKS
 from lockstitch.session.index_text import match_query, searchable, spaced
@@ -189,22 +190,39 @@ async def test_a_session_that_is_being_written_stays_marked(make: Make) -> None:
     await reader.close()
 
 
-async def test_a_listing_of_known_sessions_looks_at_none_of_them(
+async def test_a_listing_looks_at_the_latest_known_sessions_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = FileStore(tmp_path)
     for number in range(20):
-        await talked(store, f"s{number}", "x", "y")
+        log = await store.open(f"s{number}")
+        log.append(Title("x"), time_ms=number)
+        await log.close()
     await store.close()
     store = FileStore(tmp_path)
     looked: list[str] = []
     stat, opened = Path.stat, os.open
+    monkeypatch.setattr(listing, "VERIFIED_MAX", 2)
     monkeypatch.setattr(Path, "stat", lambda path, **_: looked.append(str(path)) or stat(path))
     monkeypatch.setattr(os, "open", lambda path, *rest: looked.append(str(path)) or opened(path, *rest))
     assert len(await store.list()) == 20
     monkeypatch.undo()
     await store.close()
-    assert [path for path in looked if "/s1" in path.removeprefix(str(tmp_path))] == []
+    logs = [path for path in looked if path.endswith("log.jsonl")]
+    assert logs == [str(tmp_path / "s19" / "log.jsonl"), str(tmp_path / "s18" / "log.jsonl")]
+
+
+async def test_a_log_that_changed_on_the_disk_is_noticed(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    await talked(store, "s", "a needle", "y")
+    assert [info.problem for info in await store.list()] == [None]
+    path = tmp_path / "s" / "log.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"needle", b"noodle"))
+    assert [info.problem for info in await store.list()] == ["1 damaged places in its log"]
+    path.unlink()
+    (info,) = await store.list()
+    assert "cannot be read" in (info.problem or "")
+    await store.close()
 
 
 async def test_damage_is_listed(store: SessionKeeper) -> None:

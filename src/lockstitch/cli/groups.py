@@ -11,6 +11,12 @@ sessions: Final = lazy_group(
         "list": Entry("sessions_list:list_sessions", "List the stored sessions, newest first."),
         "show": Entry("sessions_show:show", "Show what was said and done in a session."),
         "check": Entry("sessions_check:check", "Report damage without changing anything."),
+        "search": Entry("sessions_search:search", "Find where words were said."),
+        "fork": Entry("sessions_keep:fork_session", "Begin a session with what another holds."),
+        "export": Entry("sessions_keep:export", "Write a session to one file."),
+        "import": Entry("sessions_keep:import_bundle", "Make a session of such a file."),
+        "rm": Entry("sessions_keep:rm", "Move sessions to the trash."),
+        "repair": Entry("sessions_keep:repair_sessions", "Make damaged logs sound, behind a copy."),
     },
 )
 

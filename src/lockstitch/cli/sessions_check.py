@@ -1,7 +1,5 @@
 """``lockstitch sessions check``: what is damaged, and what opening would do. Nothing is written."""
 
-import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -10,56 +8,52 @@ import click
 import msgspec
 
 from ..schema.errors import CallerError, StorageError
-from ..session.choose import choose_store
 from ..session.reports import CheckReport
+from ..session.store import SessionKeeper
 from ..tools.text import clean
 from . import exit_codes
-from .sessions_list import FORM_VERSION
+from .stores import json_option, print_json, store_option, with_store
 
 
 @click.command("check")
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
-@click.option(
-    "--store", metavar="STORE", help="files, files:DIR; default: LOCKSTITCH_STORE, or the usual place."
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each session, a line each.")
+@store_option
+@json_option
 def check(sessions: tuple[str, ...], *, store: str | None, as_json: bool) -> int:
     """Report damage of the given sessions, or of all, without changing anything.
 
     Exit code 1 if any is damaged.
     """
-    reports = asyncio.run(_reports(sessions, store))
+    reports = with_store(store, lambda opened: _reports(sessions, opened))
     sound = True
     for session_id, report in reports:
         sound = sound and isinstance(report, CheckReport) and report.sound
         if as_json:
-            sys.stdout.write(msgspec.json.encode(_fields(session_id, report)).decode() + "\n")
+            print_json(_fields(session_id, report))
         else:
             sys.stdout.write(clean(_text(session_id, report)) + "\n")
     return exit_codes.DONE if sound else exit_codes.FAILED
 
 
-async def _reports(sessions: Sequence[str], spec: str | None) -> list[tuple[str, CheckReport | StorageError]]:
-    store = choose_store(spec, os.environ)
+async def _reports(
+    sessions: Sequence[str], store: SessionKeeper
+) -> list[tuple[str, CheckReport | StorageError]]:
     reports: list[tuple[str, CheckReport | StorageError]] = []
-    try:
-        for session_id in sessions or [info.id for info in await store.list()]:
-            try:
-                reports.append((session_id, await store.check(session_id)))
-            except StorageError as error:
-                reports.append((session_id, error))
-            except CallerError:
-                if sessions:
-                    raise  # one that was asked for by name; of a listing it has just been taken away
-    finally:
-        await store.close()
+    for session_id in sessions or [info.id for info in await store.list()]:
+        try:
+            reports.append((session_id, await store.check(session_id)))
+        except StorageError as error:
+            reports.append((session_id, error))
+        except CallerError:
+            if sessions:
+                raise  # one that was asked for by name; of a listing it has just been taken away
     return reports
 
 
 def _fields(session_id: str, report: CheckReport | StorageError) -> dict[str, Any]:
     if isinstance(report, StorageError):
-        return {"v": FORM_VERSION, "id": session_id, "sound": False, "error": str(report)}
-    return {"v": FORM_VERSION, "sound": report.sound, **msgspec.to_builtins(report)}
+        return {"id": session_id, "sound": False, "error": str(report)}
+    return {"sound": report.sound, **msgspec.to_builtins(report)}
 
 
 def _text(session_id: str, report: CheckReport | StorageError) -> str:

@@ -7,12 +7,12 @@ from typing import Final
 from lockstitch.schema.errors import CallerError
 
 from .home import sessions_root
-from .store import SessionStore
+from .store import SessionKeeper
 
 STORE_VARIABLE: Final = "LOCKSTITCH_STORE"
 
 
-def choose_store(spec: str | None, environ: Mapping[str, str]) -> SessionStore:
+def choose_store(spec: str | None, environ: Mapping[str, str]) -> SessionKeeper:
     """The store that ``spec`` names: ``files``, ``files:DIRECTORY``, ``sqlite:FILE``, or ``memory``.
 
     None means the one in ``LOCKSTITCH_STORE``, and without it the directory of ``home.sessions_root``.

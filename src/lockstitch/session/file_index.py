@@ -83,6 +83,10 @@ class FileSource:
         status = (self._root / self._name / LOG_NAME).stat()
         return str(status.st_ino), status.st_size
 
+    def fingerprint(self) -> str:
+        status = (self._root / self._name / LOG_NAME).stat()
+        return f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}"
+
     def read(self, offset: int) -> Iterator[bytes]:
         return log_from(FileCalls(), self._root / self._name / LOG_NAME, offset)
 

@@ -61,6 +61,8 @@ class Facts(msgspec.Struct, omit_defaults=True):
     last_seq: int = -1
     identity: str = ""
     """Tells the log from another one that was put in its place."""
+    fingerprint: str = ""
+    """Of the log's file when it was read to its end while nobody wrote it; empty otherwise."""
     stamp: int | None = None
     """The store's own number for the state of the log, if it has one."""
     model: str = ""
