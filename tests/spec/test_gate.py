@@ -222,6 +222,12 @@ REFUSED: dict[str, tuple[list[Body], Body, str]] = {
     "a compaction between call and result": (CALLS, CompactionStart("c", "overflow"), "no result yet"),
     "a compaction during an attempt": (ATTEMPT, CompactionStart("c", "overflow"), "still open"),
     "a tail from the future": (ENDED, CompactionStart("c", "manual", keep_from_seq=99), "record 99"),
+    "a prompt to keep that does not exist": (
+        ENDED,
+        CompactionStart("c", "manual", keep_prompts=(99,)),
+        "does not exist",
+    ),
+    "a prompt kept to a negative length": (ENDED, CompactionStart("c", "manual", head_chars=-1), "negative"),
     "a summary of no compaction": (ENDED, CompactionSummary("c", TEXT), "no compaction 'c'"),
     "a summary of another one": (COMPACTING, CompactionSummary("d", TEXT), "no compaction 'd'"),
     "a second summary": (SUMMED, CompactionSummary("c", TEXT), "summary already"),

@@ -247,6 +247,7 @@ def _compaction_end(story: Story, event: Event, body: CompactionEnd) -> None:
         "the history before was replaced by the summary" if body.applied else "the history was not compacted"
     )
     story._mark(event, "history", told)
+    story._count(event, body.usage)
 
 
 def _legacy_compaction(story: Story, event: Event, body: LegacyCompaction) -> None:

@@ -269,6 +269,10 @@ def _compaction_start(state: LogState, body: CompactionStart) -> str | None:
         return "the compaction's id is empty"
     if body.keep_from_seq is not None and not 0 <= body.keep_from_seq < state.next_seq:
         return f"the tail cannot begin at record {body.keep_from_seq}"
+    if not all(0 <= seq < state.next_seq for seq in (*body.keep_prompts, *body.shorten)):
+        return "a message to keep does not exist"
+    if body.head_chars < 0 or body.tail_chars < 0:
+        return "a length is negative"
     if not all(0 <= seq < state.next_seq for seq in body.keep_prompts):
         return "a prompt to keep does not exist"
     if body.head_chars < 0 or body.tail_chars < 0:

@@ -14,6 +14,7 @@ import msgspec
 from lockstitch.schema.events import (
     AssistantMessage,
     AttemptFailed,
+    CompactionEnd,
     CompactionSummary,
     Event,
     RequestHeader,
@@ -205,7 +206,7 @@ class _Added:
                 facts.prompt = _line((searchable(event.body) or ("", ""))[1])
             case AssistantMessage(usage=usage, provider=provider, model=model):
                 self._count(usage, f"{provider}:{model}" if provider and model else facts.model)
-            case AttemptFailed(usage=usage) | CompactionSummary(usage=usage):
+            case AttemptFailed(usage=usage) | CompactionSummary(usage=usage) | CompactionEnd(usage=usage):
                 self._count(usage, facts.model)
             case _:
                 pass
