@@ -13,7 +13,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,8 +28,38 @@ class Outcome(NamedTuple):
     calls: list[dict[str, Any]]
 
 
-Reader = Callable[[str], Awaitable[Outcome]]
-"""Takes a base URL."""
+Reader = Callable[[str, Mapping[str, Any]], Awaitable[Outcome]]
+"""Takes a base URL and the case's input; only Lockstitch has a use for its profile and the names of tools."""
+
+
+def lockstitch() -> Reader:
+    from lockstitch.llm.endpoint import resolve
+    from lockstitch.llm.runtime import ModelRuntime
+    from lockstitch.providers.dialects import encode
+    from lockstitch.schema.blocks import Text, ToolCall
+    from lockstitch.schema.messages import Message, Request, ToolSpec
+
+    async def read(base_url: str, case: Mapping[str, Any]) -> Outcome:
+        keys = {"DEEPSEEK_API_KEY": KEY, "MOONSHOT_API_KEY": KEY, "DASHSCOPE_API_KEY": KEY}
+        endpoint = resolve(f"{case.get('profile') or 'generic'}:m", base_url=base_url, environ=keys)
+        tools = tuple(ToolSpec(name, "", {"type": "object"}) for name in case.get("tools", ()))
+        request = Request("m", (Message("user", (Text(text=PROMPT),)),), tools=tools)
+        async with (
+            ModelRuntime() as runtime,
+            runtime.stream(endpoint, encode(request, endpoint.profile)) as chunks,
+        ):
+            async for _ in chunks:
+                pass
+            result = chunks.result
+        if result.finish.failure is not None:
+            raise RuntimeError(result.finish.failure.message)
+        calls = [block for block in result.content if isinstance(block, ToolCall)]
+        return Outcome(
+            "".join(block.text for block in result.content if isinstance(block, Text)),
+            [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls],
+        )
+
+    return read
 
 
 def openai() -> Reader:
@@ -39,7 +69,7 @@ def openai() -> Reader:
     """
     from openai import AsyncOpenAI
 
-    async def read(base_url: str) -> Outcome:
+    async def read(base_url: str, case: Mapping[str, Any]) -> Outcome:
         client = AsyncOpenAI(base_url=base_url, api_key=KEY, max_retries=0)
         messages: Any = [{"role": "user", "content": PROMPT}]
         text, calls = "", {}
@@ -65,7 +95,7 @@ def pydantic_ai() -> Reader:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    async def read(base_url: str) -> Outcome:
+    async def read(base_url: str, case: Mapping[str, Any]) -> Outcome:
         client = AsyncOpenAI(base_url=base_url, api_key=KEY, max_retries=0)
         model = OpenAIChatModel("m", provider=OpenAIProvider(openai_client=client))
         async with model_request_stream(model, [ModelRequest.user_text_prompt(PROMPT)]) as stream:
@@ -86,7 +116,7 @@ def litellm() -> Reader:
 
     library.suppress_debug_info = True
 
-    async def read(base_url: str) -> Outcome:
+    async def read(base_url: str, case: Mapping[str, Any]) -> Outcome:
         messages = [{"role": "user", "content": PROMPT}]
         stream = await library.acompletion(
             model="openai/m",
@@ -107,7 +137,7 @@ def litellm() -> Reader:
 def langchain() -> Reader:
     from langchain_openai import ChatOpenAI
 
-    async def read(base_url: str) -> Outcome:
+    async def read(base_url: str, case: Mapping[str, Any]) -> Outcome:
         model = ChatOpenAI(model="m", base_url=base_url, api_key=KEY, max_retries=0)
         whole: Any = None
         async for chunk in model.astream(PROMPT):
@@ -125,7 +155,7 @@ def openai_agents() -> Reader:
     from agents import ModelSettings, ModelTracing, OpenAIChatCompletionsModel
     from openai import AsyncOpenAI
 
-    async def read(base_url: str) -> Outcome:
+    async def read(base_url: str, case: Mapping[str, Any]) -> Outcome:
         model = OpenAIChatCompletionsModel("m", AsyncOpenAI(base_url=base_url, api_key=KEY, max_retries=0))
         response: Any = None
         async for event in model.stream_response(
@@ -151,6 +181,7 @@ def _functions(calls: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 READERS = {
+    "lockstitch": lockstitch,
     "openai": openai,
     "pydantic-ai": pydantic_ai,
     "litellm": litellm,
@@ -170,7 +201,7 @@ async def main(name: str, address: str, cases: str) -> None:
         found: dict[str, Any] = {"id": case["id"], "text": "", "calls": [], "error": None}
         try:
             async with asyncio.timeout(CASE_TIMEOUT_S):
-                outcome = await read(f"{address}/{case['id']}/v1")
+                outcome = await read(f"{address}/{case['id']}/v1", case["input"])
             found |= outcome._asdict()
         except Exception as error:  # whatever a library raises is its answer to the case
             found["error"] = f"{type(error).__name__}: {error}"[:ERROR_CHARS]
