@@ -272,6 +272,18 @@ async def test_silence_ends_in_a_timeout(script: Any, limits: dict[str, float], 
     assert (result.finish.failure.code, result.finish.failure.subkind) == ("TIMEOUT", subkind)
 
 
+async def test_a_body_held_open_behind_an_error_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lockstitch.llm.runtime.REFUSED_BODY_S", 0.05)
+    reported = b'data: {"error":{"message":"x","code":503,"type":"overloaded_error"}}\n\n'
+    script = hang(HEAD, chunked(text("Hi") + reported + USAGE))
+    async with serving(script) as server, ModelRuntime(idle_s=30) as runtime:
+        chunks = await collect(runtime.stream(endpoint(server.url), WIRE))
+    finish = chunks[-1]
+    assert isinstance(finish, Finish) and finish.failure is not None
+    assert (finish.failure.code, finish.failure.subkind) == ("OVERLOADED", None)
+    assert chunks[-2] == UsageChunk(Usage(input_tokens=7, output_tokens=2))
+
+
 async def test_keepalives_extend_the_wait_for_the_first_data() -> None:
     async def script(peer: Peer) -> None:
         await peer.send(HEAD)

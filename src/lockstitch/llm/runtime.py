@@ -10,7 +10,8 @@ import string
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Self
+from math import inf
+from typing import Final, Self
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
@@ -30,6 +31,10 @@ from .endpoint import Endpoint
 from .exchange import Call, Exchange, ExchangeFailed
 from .transport import Answer, Transport, inflated
 from .watchdog import Watchdog
+
+REFUSED_BODY_S: Final = 2.0
+"""So long may the body stay silent behind an error of the provider in it: the ending is decided, and only
+usage may follow."""
 
 
 class ModelRuntime:
@@ -186,7 +191,8 @@ class ModelStream:
             if self._exchange is None:
                 await self._open()
                 return
-            data = await self._exchange.read()
+            refused = self._decoder is not None and self._decoder.refused
+            data = await self._exchange.read(limit_s=REFUSED_BODY_S if refused else inf)
         except ExchangeFailed as failed:
             self._fail(failed.failure)
             return

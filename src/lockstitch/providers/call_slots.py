@@ -27,6 +27,9 @@ class Call:
     """The provider's number for it; None while it has none."""
     whole: str | None = None
     """Arguments the provider gave at the end in place of the pieces."""
+    fragment: bool = False
+    """The name is no offered tool's but begins one's: it may yet come whole, so it is shown only at the
+    end."""
     shown_name: bool = False
     shown_id: bool = False
     shown_parts: int = 0
@@ -117,6 +120,17 @@ class CallSlots:
         """The call that a slot holds now."""
         return self._last.get(slot)
 
+    def complete_name(self, slot: Hashable, whole: str) -> None:
+        """The whole name of a slot's last call, given again at its end: completes a fragment, and nothing
+        else.
+        """
+        call = self._last.get(slot)
+        if call is None or call.name is None or not (call.fragment and self._offered(whole)):
+            return
+        if not call.shown_name and whole.startswith(call.name):
+            call.name = whole
+            call.fragment = False
+
     def _find(self, delta: CallDelta) -> Call | None:
         if delta.slot is None:
             return self._find_unnumbered(delta)
@@ -170,6 +184,10 @@ class CallSlots:
             self._by_slot.setdefault((slot, call.id), call)
 
     def _identify(self, call: Call, delta: CallDelta) -> None:
+        self._settle_identity(call, delta)
+        call.fragment = call.name is not None and not self._offered(call.name) and self._begins(call.name)
+
+    def _settle_identity(self, call: Call, delta: CallDelta) -> None:
         new_id = delta.id is not None and delta.id != call.id and call.id is not None
         if delta.id is not None and call.id is None:
             call.id = delta.id
@@ -188,7 +206,7 @@ class CallSlots:
     def _longer_name(self, call: Call, said: str) -> str | None:
         """The name after one more piece of it, while it is provisional; None if ``said`` is no such piece."""
         assert call.name is not None
-        if call.shown_name:
+        if call.shown_name or call.parts:
             return None
         joined = call.name + said
         if said.startswith(call.name) and not (self._offered(call.name) and not self._begins(said)):

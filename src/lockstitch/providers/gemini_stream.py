@@ -3,8 +3,8 @@
 Each frame is a whole GenerateContentResponse with the parts that are new. Calls come whole and often without
 an id; there is no sentinel, the end of the body is the end.
 
-Sources: Google, "GenerateContentResponse", "FinishReason", "UsageMetadata" and "Thought signatures"
-(ai.google.dev/api/generate-content and /gemini-api/docs/thought-signatures, read 2026-11-30).
+Source: the types of the google-genai package 3.6.1 (google/genai/types.py: GenerateContentResponse, Part,
+FunctionCall, FinishReason, BlockedReason, GenerateContentResponseUsageMetadata).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,19 @@ from ..schema.profiles import Profile
 from ..schema.usage import Usage
 from .call_slots import CallDelta
 from .event_translator import EventTranslator, object_of, objects_of, text_of
+from .gemini_second_answer import SecondAnswer
 from .openai_chat_usage import count
 from .response import Reason
 from .translator import Mint
 
 _MARKS: Final = ("thought", "thoughtSignature", "thought_signature")
 """Fields of a part that are no content."""
-_REASONS: Final[dict[str, Reason]] = {"STOP": "stop", "MAX_TOKENS": "length"}
+_REASONS: Final[dict[str, Reason]] = {
+    "STOP": "stop",
+    "NO_IMAGE": "stop",  # an image was expected; what came instead is the answer
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "length",  # the limit of one request; the answer is not at its end
+}
 _FILTERED: Final = ("CONTENT_FILTER", "the provider's filter ended the answer ({}); change the request")
 _MALFORMED: Final = ("MALFORMED_TOOL_CALL", "the model wrote a tool call that cannot be used ({}); try again")
 _FAILURES: Final[dict[str, tuple[FailureCode, str]]] = {
@@ -37,6 +43,9 @@ _FAILURES: Final[dict[str, tuple[FailureCode, str]]] = {
     "IMAGE_SAFETY": _FILTERED,
     "IMAGE_PROHIBITED_CONTENT": _FILTERED,
     "IMAGE_RECITATION": _FILTERED,
+    "MODEL_ARMOR": _FILTERED,
+    "ESCALATION": _FILTERED,
+    "PUP_LIMITED_DISABLED": ("AUTH", "the provider has limited this account ({}); ask the provider"),
     "MALFORMED_FUNCTION_CALL": _MALFORMED,
     "UNEXPECTED_TOOL_CALL": _MALFORMED,
     "TOO_MANY_TOOL_CALLS": _MALFORMED,
@@ -62,9 +71,22 @@ class GeminiStream(EventTranslator):
         self._calls = 0
         self._seen: dict[str, tuple[str, str]] = {}
         """Name and arguments of the calls that brought an id."""
+        self._second = SecondAnswer()
 
     def _event(self, value: Mapping[str, Any], event: str) -> None:
         value = object_of(value.get("response")) or value  # Code Assist wraps each response
+        if self._second.holds(value):
+            return
+        self._take(value)
+
+    def _before_ending(self) -> None:
+        held, note = self._second.settled()
+        if note:
+            self._builder.note("second_answer", note)
+        for value in held:
+            self._take(value)
+
+    def _take(self, value: Mapping[str, Any]) -> None:
         self._model = text_of(value.get("modelVersion")) or self._model
         for candidate in objects_of(value.get("candidates")):
             self._candidate(candidate)
@@ -78,7 +100,7 @@ class GeminiStream(EventTranslator):
         inner = object_of(value.get("response")) or value
         if not any(key in inner for key in ("candidates", "promptFeedback", "usageMetadata")):
             return False
-        self._event(value, "")
+        self._take(inner)
         return True
 
     def _candidate(self, candidate: Mapping[str, Any]) -> None:

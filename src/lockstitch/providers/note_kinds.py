@@ -81,6 +81,10 @@ NOTE_KINDS: Final[Mapping[str, NoteKind]] = {
         "the stream ended after its finish reason but without the protocol's last event",
         "end each stream with the protocol's last event",
     ),
+    "second_answer": NoteKind(
+        "behind its end the answer came a second time, which was left out",
+        "send one answer in one body, also after trying again behind the scenes",
+    ),
     "broken_after_finish": NoteKind(
         "the connection broke after the finish reason; the answer was complete all the same",
         "close the response in an orderly way",

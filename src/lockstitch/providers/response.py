@@ -196,6 +196,11 @@ class ResponseBuilder:
             self._writer.arguments(call, piece)
         return call
 
+    def complete_name(self, slot: Hashable, whole: str) -> None:
+        """The whole name of a slot's last call, given again at its end: completes one that came in part."""
+        if not self.finished:
+            self._calls.complete_name(slot, whole)
+
     def complete_arguments(self, slot: Hashable, whole: str) -> None:
         """The whole arguments of a slot's last call, given again at its end: they replace what was
         collected.

@@ -120,8 +120,10 @@ class BlockWriter:
             self.settled(call)
 
     def settled(self, call: Call, *, ended: bool = False) -> None:
-        """Gives out what is settled of a call. Its name is settled once arguments started or it ended."""
-        if call.name is None or not (call.parts or ended):
+        """Gives out what is settled of a call. Its name is settled once arguments started, a fragment's only
+        when it ended.
+        """
+        if call.name is None or not (ended or (call.parts and not call.fragment)):
             return
         pieces = call.parts[call.shown_parts :]
         identified = call.id is not None and not call.shown_id

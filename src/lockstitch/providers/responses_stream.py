@@ -162,6 +162,7 @@ class ResponsesStream(EventTranslator):
             case "reasoning":
                 self._complete_reasoning(item, wire)
             case "call":
+                self._builder.complete_name(item.key, text_of(wire.get("name")))
                 self._call(item, {**wire, "arguments": None})
                 self._builder.complete_arguments(item.key, _arguments_text(wire.get("arguments")))
             case "other":
@@ -242,6 +243,7 @@ class ResponsesStream(EventTranslator):
     def _arguments_done(self, value: Mapping[str, Any]) -> None:
         item = self._find(value.get("item_id"), value.get("output_index"), "call")
         if name := text_of(value.get("name")):
+            self._builder.complete_name(item.key, name)
             self._builder.call(CallDelta(item.key, name=name))
         self._builder.complete_arguments(item.key, _arguments_text(value.get("arguments")))
 
