@@ -2,12 +2,12 @@
 
 usage: wire_cases.py [--cases FILE] [--matrix] [NAME...]
 
-Each library reads each case over loopback HTTP, without retries. Lockstitch is told the case's profile and the
-tools that were offered, which the others have no setting for; it decides the few cases of marked-up calls. A
-case counts if the text (outer blanks aside), the number and order of calls, their names, ids and parsed
-arguments are the expected ones, or, where an error is expected, if the library reported any error. Reasoning,
-usage and finish reasons are not scored, since not every library gives them. `--matrix` prints who failed which
-case.
+Each library reads each case over loopback HTTP, without retries. Lockstitch is told the case's profile and
+the tools that were offered, which the others have no setting for; it decides the few cases of marked-up
+calls. A case counts if the text (outer blanks aside), the number and order of calls, their names, ids and
+parsed arguments are the expected ones, or, where an error is expected, if the library reported any error.
+Reasoning, usage and finish reasons are not scored, since not every library gives them. `--matrix` prints
+who failed which case.
 """
 
 import argparse

@@ -13,6 +13,17 @@ from typing import Any
 
 import pytest
 
+from lockstitch.history.context import Context
+from lockstitch.history.decode import Decoder
+from lockstitch.history.policy import policy
+from lockstitch.history.project import Projector
+from lockstitch.providers import dialects
+from lockstitch.providers.catalog import profile
+from lockstitch.schema.blocks import Text, ToolCall, ToolResult
+from lockstitch.schema.events import AssistantDelta, AttemptStart, SessionStart, StepStart, TurnStart
+from lockstitch.schema.messages import Message, Request
+from lockstitch.session.intake import admit
+from lockstitch.session.log_state import LogState
 from lockstitch.wire.sse import SseDecoder
 
 FEW, MANY = 200, 800
@@ -112,3 +123,95 @@ def test_a_long_line_is_copied_once_whatever_the_reads() -> None:
     ]
     assert [len(frame.data) for frame in frames] == [1_000_000]
     assert Copied.copied <= 2 * len(line)
+
+
+def call_frame(number: int) -> bytes:
+    """One piece of arguments, with the blank identity that gateways repeat; the first has the real one."""
+    first = b'"id":"c","function":{"name":"write","arguments":"{"}'
+    entry = b'{"index":0,%b}' % (b'"id":"","function":{"name":"","arguments":" "}' if number else first)
+    delta = b'{"index":0,"delta":{"tool_calls":[%b]},"finish_reason":null}' % entry
+    return b'data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[%b]}\n\n' % delta
+
+
+def decoding(body: bytes, read: int) -> Callable[[], object]:
+    def run() -> None:
+        decoder = Decoder("openai-chat", tools=("write",))
+        for start in range(0, len(body), read):
+            decoder.feed(body[start : start + read])
+        decoder.end()
+
+    return run
+
+
+STREAMS: dict[str, tuple[Callable[[int], bytes], int]] = {
+    "text": (text_frame, 9),
+    "arguments of a call": (call_frame, 14),
+}
+"""What a frame is made of, and how many calls one may cost: framing is shared by all frames of a read."""
+
+
+@pytest.mark.parametrize(("frame", "budget"), STREAMS.values(), ids=STREAMS.keys())
+def test_a_frame_of_a_stream_keeps_to_its_budget_of_calls(frame: Callable[[int], bytes], budget: int) -> None:
+    few, many = (calls_of(decoding(b"".join(map(frame, range(frames))), 1 << 16)) for frames in (FEW, MANY))
+    assert (many - few)["Decoder.decode"] == MANY - FEW, "each frame is parsed once"
+    assert (many - few).total() <= budget * (MANY - FEW)
+
+
+@pytest.mark.parametrize("read", [75, 1 << 16], ids=["frames of several reads", "many frames a read"])
+def test_decoding_costs_the_same_for_each_frame(read: int) -> None:
+    few, many = (
+        calls_of(decoding(b"".join(map(call_frame, range(frames))), read)).total() for frames in (FEW, MANY)
+    )
+    assert many / MANY <= few / FEW * SLACK
+
+
+def exchange(number: int) -> list[Message]:
+    call = ToolCall(id=f"c{number}", name="write", arguments="{}")
+    return [
+        Message("assistant", (call,)),
+        Message("tool", (ToolResult(call_id=call.id, content=(Text(text="done"),)),)),
+    ]
+
+
+def test_a_further_request_costs_the_same_after_a_short_and_a_long_history() -> None:
+    def further(size: int) -> Counter[str]:
+        target = profile("generic")
+        projector, writer = Projector(policy(target, model="m", rung="normal")), dialects.writer(target)
+
+        def write(messages: list[Message]) -> None:
+            projector.extend(messages)
+            writer.write(Request("m", projector.projected.messages))
+
+        write(
+            [
+                Message("user", (Text(text="Go."),)),
+                *(one for number in range(size) for one in exchange(number)),
+            ]
+        )
+        return calls_of(lambda: write(exchange(size)))
+
+    short, long = further(10), further(1_000)
+    assert long == short
+
+
+def test_an_append_costs_the_same_in_a_short_and_a_long_session() -> None:
+    def appends(deltas: int) -> Counter[str]:
+        state = LogState()
+        opened = (SessionStart(1, "s"), TurnStart(1), StepStart(1, 1), AttemptStart(1, 1, 1))
+        admit(state, opened, 0)
+        for _ in range(deltas):
+            admit(state, (AssistantDelta(0, "text", "word"),), 0)
+        return calls_of(lambda: admit(state, (AssistantDelta(0, "text", "word"),), 0))
+
+    assert appends(1_000) == appends(10)
+
+
+def test_folding_an_event_costs_the_same_in_a_short_and_a_long_session() -> None:
+    def fold(size: int) -> int:
+        state, context = LogState(), Context()
+        bodies = [SessionStart(1, "s"), TurnStart(1), StepStart(1, 1), AttemptStart(1, 1, 1)]
+        bodies += [AssistantDelta(0, "text", "word")] * size
+        events = [event for body in bodies for event in admit(state, (body,), 0).events]
+        return calls_of(lambda: [context.apply(event) for event in events]).total()
+
+    assert fold(4 * FEW) / (4 * FEW) <= fold(FEW) / FEW * SLACK
