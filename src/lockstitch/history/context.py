@@ -1,8 +1,8 @@
 """The live context: what the events of a session amount to for the next request.
 
-``Context`` is the one reducer of events. The transcript is folded beside it from the same events, so the two
-cannot drift. It never mends anything: orphans, doubles and gaps stay as the log has them, and the projection
-deals with them. It never raises on an event the log could hold.
+``Context`` is the one reducer of events: wherever it changes its messages it also writes the transcript's
+entry, so that the two cannot drift. It never mends anything: orphans, doubles and gaps stay as the log has
+them, and the projection deals with them. It never raises on an event the log could hold.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, assert_never
 
 import msgspec
 
-from ..schema.blocks import Block, Image, Text, ToolCall, ToolResult
+from ..schema.blocks import Block, Text, ToolCall, ToolResult
 from ..schema.events import (
     Approval,
     AssistantDelta,
@@ -47,9 +47,12 @@ from ..schema.events import (
 from ..schema.failures import FailureCode
 from ..schema.messages import Message
 from ..schema.usage import Usage
+from .facts import Facts
+from .shorten import shortened_prompt, shortened_result
+from .transcript import Entry, MarkKind, Transcript
 
 KEPT_REWRITES: Final = 3
-"""How many compactions and clears an undo can go back behind; older ones free their messages."""
+"""How many compactions and clears an undo can go back behind at once; see ``lost``."""
 
 
 class RetryState(msgspec.Struct, frozen=True):
@@ -76,12 +79,17 @@ class Unanswered(NamedTuple):
 class _Rewrite(NamedTuple):
     seq: int
     before: list[Message]
+    facts: Facts
 
 
 class Context:
-    """Folds events one at a time; amortised O(1) each, except that a rewrite copies the tail it keeps."""
+    """Folds events one at a time; amortised O(1) each, except that a rewrite copies the tail it keeps.
 
-    def __init__(self) -> None:
+    ``kept_rewrites`` are the compactions and clears that a later undo is known to go back behind: see
+    ``history.rewind``. Without it only the last few can be undone: memory does not hold every message.
+    """
+
+    def __init__(self, kept_rewrites: frozenset[int] = frozenset()) -> None:
         self.header: RequestHeader | None = None
         self.turn = 0
         """Number of the last turn that was started; 0 before the first."""
@@ -108,11 +116,26 @@ class Context:
         """Counts how often messages before the last were changed: projections of an older epoch are void."""
         self.recovered: dict[tuple[str, str], str] = {}
         """The rung that last succeeded, by (provider, model), since the last compaction."""
+        self.windows: dict[tuple[str, str], int] = {}
+        """Of each (provider, model): the estimate of the smallest request that was refused as too long."""
+        self.facts = Facts()
+        """What the last compaction carried on; empty without one."""
+        self.lost = False
+        """Whether an undo went back behind more than is kept: the messages are incomplete, fold the log again
+        with ``history.rewind``."""
+        self.transcript = Transcript()
+        """The latest entries of what was ever said, from the same fold."""
+        self._kept_rewrites = kept_rewrites
+        self._dropped = -1
+        """The latest rewrite whose messages are gone."""
         self._messages: list[Message] = []
         self._requests = 0
         self._unanswered: dict[tuple[int, int], Unanswered] = {}
         self._rewrites: list[_Rewrite] = []
         self._summaries: set[int] = set()
+        self._runtime: set[int] = set()
+        """User messages that no person typed."""
+        self._pruned: dict[int, tuple[tuple[int, int], ...]] = {}
         self._turn_from: dict[int, int] = {}
         self._prompt_from: int | None = None
         self._compaction: tuple[CompactionStart, int] | None = None
@@ -128,6 +151,16 @@ class Context:
         """Calls without a result, in the order they were made."""
         return list(self._unanswered.values())
 
+    @property
+    def live_turns(self) -> list[int]:
+        """Turns that count: undone ones do not. Ascending; those before a compaction are among them."""
+        return sorted(self._turn_from)
+
+    def is_prompt(self, message: Message) -> bool:
+        """Whether a person typed it: no summary, no reminder of the runtime."""
+        seq = _seq(message)
+        return message.role == "user" and seq not in self._summaries and seq not in self._runtime
+
     def apply(self, event: Event) -> None:
         """Take one event of the log, in order of ``seq``."""
         body = event.body
@@ -138,13 +171,13 @@ class Context:
             case StepStart() | StepEnd() | AttemptStart() | AttemptFailed() | TurnStart() | TurnEnd():
                 self._enclosure(body, event.seq)
             case AssistantMessage():
-                self._assistant(body, event.seq)
+                self._assistant(body, event)
             case ToolCallStarted():
                 self._started(body)
             case ToolFinished():
-                self._result(body, event.seq)
+                self._result(body, event)
             case UserMessage():
-                self._user(body, event.seq)
+                self._user(body, event)
             case Approval() | NoteEvent() | SessionRepaired() | Unknown():
                 pass
             case RetryScheduled() | RetryStarted():
@@ -154,23 +187,26 @@ class Context:
             case InputTaken():
                 self.queued.pop(body.id, None)
             case RequestHeader():
-                self.header = body
+                self._header(body)
             case CompactionStart():
                 self._compaction, self._summary = (body, event.seq), None
             case CompactionSummary():
                 self._summary = (body, event.seq)
                 self._bill(body.usage)
             case CompactionEnd():
-                self._compacted(body, event.seq)
+                self._compacted(body, event)
             case LegacyCompaction():
-                tail = self._messages[body.compacted_count :]
+                tail = self._messages[max(body.compacted_count, 0) :]
                 self._rewrite(event.seq, [self._summary_message(body.content, event.seq), *tail])
+                self._mark(event, "legacy_compaction", body.content)
             case Prune():
                 self._prune(body)
             case Undo():
-                self._undo(body)
+                self._undo(body, event)
             case Clear():
                 self._rewrite(event.seq, [])
+                self.facts = Facts()
+                self._mark(event, "clear")
             case Recovery():
                 if body.succeeded:
                     self.recovered[body.provider, body.model] = body.rung
@@ -181,16 +217,54 @@ class Context:
             case _:
                 assert_never(body)
 
-    def _append(self, message: Message) -> None:
+    def _append(self, message: Message, event: Event, message_id: str, origin: str = "") -> None:
         self._messages.append(message)
+        role = message.role
+        assert role != "system", "no event makes a system message"
+        entry = Entry(
+            seq=event.seq,
+            id=message_id or f"{role}-{event.seq}",
+            time_ms=event.time_ms,
+            role=role,
+            content=message.content,
+            turn=self.turn,
+            origin=origin,
+            answers=message.answers,
+        )
+        self.transcript.add(entry)
 
-    def _user(self, body: UserMessage, seq: int) -> None:
+    def _mark(
+        self,
+        event: Event,
+        kind: MarkKind,
+        content: tuple[Block, ...] = (),
+        *,
+        marker_id: str = "",
+        to: int = 0,
+    ) -> None:
+        entry = Entry(
+            seq=event.seq,
+            id=marker_id or f"{kind}-{event.seq}",
+            time_ms=event.time_ms,
+            role="marker",
+            content=content,
+            kind=kind,
+            turn=self.turn,
+            to_turn=to,
+        )
+        self.transcript.add(entry)
+
+    def _user(self, body: UserMessage, event: Event) -> None:
         self.queued.pop(body.id, None)
         if not self.open_turn and self._prompt_from is None:
-            self._prompt_from = seq  # A prompt before its turn's start belongs to that turn.
-        self._append(Message("user", body.content, seq=seq, requests=self._requests))
+            self._prompt_from = event.seq  # A prompt before its turn's start belongs to that turn.
+        if body.origin == "runtime":
+            self._runtime.add(event.seq)
+        message = Message("user", body.content, seq=event.seq, requests=self._requests)
+        self._append(message, event, body.id, body.origin)
 
-    def _assistant(self, body: AssistantMessage, seq: int) -> None:
+    def _assistant(self, body: AssistantMessage, event: Event) -> None:
+        seq = event.seq
         message = Message(
             "assistant",
             body.content,
@@ -199,7 +273,7 @@ class Context:
             provider=body.provider or None,
             model=body.model or None,
         )
-        self._append(message)
+        self._append(message, event, body.id, body.finish)
         self.open_attempt = None
         position = 0
         for block in body.content:
@@ -207,14 +281,17 @@ class Context:
                 self._unanswered[seq, position] = Unanswered(seq, position, block, started=False)
                 position += 1
         self._bill(body.usage)
-        if body.usage is not None and body.usage.context_tokens > 0:
-            self.last_usage, self.measured = body.usage, len(self._messages)
+        usage = body.usage
+        if usage is not None and not usage.estimated and usage.context_tokens > 0:
+            self.last_usage, self.measured = usage, len(self._messages)
+            self._fitted(usage.context_tokens)
 
-    def _result(self, body: ToolFinished, seq: int) -> None:
+    def _result(self, body: ToolFinished, event: Event) -> None:
         address = (body.message_seq, body.position)
         self._unanswered.pop(address, None)
         result = ToolResult(call_id=body.call_id, content=body.content, is_error=body.is_error)
-        self._append(Message("tool", (result,), seq=seq, answers=address, requests=self._requests))
+        message = Message("tool", (result,), seq=event.seq, answers=address, requests=self._requests)
+        self._append(message, event, "", body.outcome)
 
     def _started(self, body: ToolCallStarted) -> None:
         address = (body.message_seq, body.position)
@@ -242,6 +319,8 @@ class Context:
                 self._requests += 1
                 self.attempt, self.open_attempt = body.attempt, body
             case AttemptFailed():
+                if body.failure.code == "CONTEXT_WINDOW_EXCEEDED" and self.open_attempt is not None:
+                    self._overflowed(self.open_attempt.input_estimate)
                 self.open_attempt = None
                 self._bill(body.usage)
 
@@ -255,21 +334,54 @@ class Context:
         if usage is not None:
             self.usage = self.usage + usage
 
+    def _header(self, body: RequestHeader) -> None:
+        before, self.header = self.header, body
+        if before is not None and _counted(before) != _counted(body):
+            self.last_usage, self.measured = None, 0  # Another vocabulary, or other tools: it no longer fits.
+
+    def _overflowed(self, estimate: int) -> None:
+        if self.header is not None and estimate > 0:
+            key = (self.header.provider, self.header.model)
+            self.windows[key] = min(estimate, self.windows.get(key, estimate))
+
+    def _fitted(self, tokens: int) -> None:
+        """A request of this size went through: what was learned from a smaller one is wrong."""
+        if self.header is not None:
+            key = (self.header.provider, self.header.model)
+            if self.windows.get(key, tokens) < tokens:
+                del self.windows[key]
+
     def _summary_message(self, content: tuple[Block, ...], seq: int) -> Message:
         self._summaries.add(seq)
         return Message("user", content, seq=seq, requests=self._requests)
 
-    def _compacted(self, body: CompactionEnd, seq: int) -> None:
+    def _compacted(self, body: CompactionEnd, event: Event) -> None:
+        self._bill(body.usage)
         start, summary = self._compaction, self._summary
         self._compaction = self._summary = None
         if not body.applied or start is None or summary is None:
             return
         if not start[0].id == summary[0].id == body.id or _blank(summary[0].content):
             return  # A blank summary is a failed compaction, whatever its end says: the old history stays.
-        keep_from = start[1] if start[0].keep_from_seq is None else start[0].keep_from_seq
-        tail = self._since(keep_from)
-        self._rewrite(seq, [self._summary_message(summary[0].content, summary[1]), *tail])
+        plan, made = start[0], summary[0]
+        keep_from = start[1] if plan.keep_from_seq is None else plan.keep_from_seq
+        prompts, tail = self._prompts(plan, keep_from), self._since(keep_from)
+        self._rewrite(event.seq, [self._summary_message(made.content, summary[1]), *prompts, *tail])
+        self.facts = Facts(made.files_read, made.files_changed, made.tasks)
         self.recovered.clear()
+        self._mark(event, "compaction", made.content, marker_id=body.id)
+
+    def _prompts(self, plan: CompactionStart, keep_from: int) -> list[Message]:
+        """The user messages before ``keep_from`` that stay, in the order of the log."""
+        wanted = {seq for seq in plan.keep_prompts if seq < keep_from}
+        if not wanted:
+            return []
+        short = set(plan.shorten)
+        return [
+            shortened_prompt(message, plan.head_chars, plan.tail_chars) if message.seq in short else message
+            for message in self._messages
+            if message.role == "user" and message.seq in wanted and message.seq not in self._summaries
+        ]
 
     def _since(self, seq: int) -> list[Message]:
         """Messages from ``seq`` on, without the summaries of older compactions, oldest first.
@@ -283,40 +395,57 @@ class Context:
                     continue
                 if message.seq is None or message.seq < seq:
                     break
-                found[message.seq] = message
+                found[message.seq] = self._as_pruned(message)
         return [found[key] for key in sorted(found)]
 
     def _rewrite(self, seq: int, messages: list[Message]) -> None:
-        self._rewrites = [*self._rewrites, _Rewrite(seq, self._messages)][-KEPT_REWRITES:]
+        self._rewrites.append(_Rewrite(seq, self._messages, self.facts))
+        if len(self._rewrites) > KEPT_REWRITES:
+            oldest = self._rewrites[-KEPT_REWRITES - 1]
+            if oldest.seq not in self._kept_rewrites:
+                self._rewrites.remove(oldest)
+                self._dropped = max(self._dropped, oldest.seq)
         self._messages = messages
         self._forget_measure()
         live = {message.seq for message in messages}
         self._unanswered = {key: call for key, call in self._unanswered.items() if key[0] in live}
 
-    def _undo(self, body: Undo) -> None:
+    def _undo(self, body: Undo, event: Event) -> None:
         starts = [start for turn, start in self._turn_from.items() if turn >= body.to_turn]
         if not starts:
             return
         first = min(starts)
         self._turn_from = {turn: start for turn, start in self._turn_from.items() if turn < body.to_turn}
-        while self._rewrites and self._rewrites[-1].seq >= first:
-            self._messages = self._rewrites.pop().before
+        self.lost = self.lost or self._dropped >= first
+        if self._rewrites and self._rewrites[-1].seq >= first:
+            while self._rewrites and self._rewrites[-1].seq >= first:
+                rewrite = self._rewrites.pop()
+            self._messages, self.facts = [self._as_pruned(m) for m in rewrite.before], rewrite.facts
         messages = self._messages
         while messages and _seq(messages[-1]) >= first and _seq(messages[-1]) not in self._summaries:
             messages.pop()
         self._unanswered = {key: call for key, call in self._unanswered.items() if key[0] < first}
         self._forget_measure()
+        self._mark(event, "undo", to=body.to_turn)
 
     def _prune(self, body: Prune) -> None:
         wanted = set(body.result_seqs)
+        for seq in wanted:
+            # Remembered, because an undo may bring back a list of messages from before.
+            self._pruned[seq] = (*self._pruned.get(seq, ()), (body.head_chars, body.tail_chars))
         for index in range(len(self._messages) - 1, -1, -1):
             if not wanted:
                 break
             message = self._messages[index]
             if message.seq in wanted:
                 wanted.discard(message.seq)
-                self._messages[index] = _shortened(message, body.head_chars, body.tail_chars)
+                self._messages[index] = shortened_result(message, body.head_chars, body.tail_chars)
         self._forget_measure()
+
+    def _as_pruned(self, message: Message) -> Message:
+        for head_chars, tail_chars in self._pruned.get(_seq(message), ()):
+            message = shortened_result(message, head_chars, tail_chars)
+        return message
 
     def _forget_measure(self) -> None:
         self.epoch += 1
@@ -331,24 +460,6 @@ def _blank(content: tuple[Block, ...]) -> bool:
     return not any(isinstance(block, Text) and block.text.strip() for block in content)
 
 
-def _shortened(message: Message, head_chars: int, tail_chars: int) -> Message:
-    """The message with each long text of its results cut to head and tail; images of results go."""
-    content: list[Block] = []
-    for block in message.content:
-        if not isinstance(block, ToolResult):
-            content.append(block)
-            continue
-        parts = tuple(_cut(part, head_chars, tail_chars) for part in block.content)
-        content.append(msgspec.structs.replace(block, content=parts))
-    return msgspec.structs.replace(message, content=tuple(content))
-
-
-def _cut(part: Text | Image, head_chars: int, tail_chars: int) -> Text:
-    if isinstance(part, Image):
-        return Text(text="[image omitted: pruned]")
-    left_out = len(part.text) - head_chars - tail_chars
-    if left_out <= 0:
-        return part
-    tail = part.text[-tail_chars:] if tail_chars else ""
-    text = f"{part.text[:head_chars]}\n[{left_out} characters pruned]\n{tail}"
-    return msgspec.structs.replace(part, text=text) if len(text) < len(part.text) else part
+def _counted(header: RequestHeader) -> tuple[object, ...]:
+    """What decides how many tokens the same messages are."""
+    return header.provider, header.model, header.system, header.tools

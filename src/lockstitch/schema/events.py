@@ -186,19 +186,33 @@ class CompactionStart(_Body, frozen=True):
     trigger: Literal["manual", "threshold", "overflow"]
     keep_from_seq: int | None = None
     """First event of the tail that is kept verbatim; None: nothing is kept."""
+    keep_prompts: tuple[int, ...] = ()
+    """User messages before the tail that stay, behind the summary."""
+    shorten: tuple[int, ...] = ()
+    """Those of ``keep_prompts`` that stay as head and tail only, without images."""
+    head_chars: int = 0
+    tail_chars: int = 0
 
 
 class CompactionSummary(_Body, frozen=True):
     id: str
     content: tuple[Block, ...]
     usage: Usage | None = None
+    """Of all model calls for it, failed ones included."""
     method: Literal["model", "pieces", "digest"] = "model"
+    files_read: tuple[str, ...] = ()
+    """Paths that tool calls named so far, for the next compaction to carry on; the text lists them too."""
+    files_changed: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    """What was still to be done."""
 
 
 class CompactionEnd(_Body, frozen=True):
     id: str
     applied: bool
     failure: Failure | None = None
+    usage: Usage | None = None
+    """Of model calls that led to no summary."""
 
 
 class LegacyCompaction(_Body, frozen=True):
