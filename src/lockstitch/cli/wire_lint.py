@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from ..history.ladder import told
 from ..history.repair import lint as find_violations
 from ..history.repair import repair
 from ..providers.codecs import CODECS
@@ -55,6 +56,8 @@ def lint(
         found = find_violations(mended.request, dialect, profile=profile, **limits)
         out["anomalies"] = [msgspec.to_builtins(anomaly) for anomaly in mended.anomalies]
         out["request"] = mended.request
+        if mended.anomalies:
+            click.echo(well_formed(f"mended: {told('normal', mended.anomalies)}"), err=True)
     else:
         found = find_violations(request, dialect, source=source, profile=profile, **limits)
     out["violations"] = [msgspec.to_builtins(violation) for violation in found]

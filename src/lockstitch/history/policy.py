@@ -2,16 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from ..schema.errors import CallerError
 from ..schema.messages import Message, Role
 from ..schema.profiles import Profile, Protocol
-
-Rung = Literal["normal", "strict", "no_reasoning", "no_media", "flattened", "digest"]
-
-RUNGS: Final[tuple[Rung, ...]] = ("normal", "strict", "no_reasoning", "no_media", "flattened", "digest")
-"""From the fullest to the plainest; each gives up what those before it gave up, and something more."""
+from .ladder import RUNGS, Rung
 
 IMAGE_TYPES: Final[Mapping[Protocol, frozenset[str]]] = {
     "openai-chat": frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"}),
@@ -53,6 +49,9 @@ OPAQUE_TYPES: Final[Mapping[tuple[Protocol, Role], frozenset[str]]] = {
     ("gemini", "assistant"): frozenset({"fileData", "inlineData", "executableCode", "codeExecutionResult"}),
 }
 """Blocks foreign to our values that may go back to their own protocol, by the role that holds them."""
+
+
+__all__ = ["RUNGS", "Policy", "Rung", "policy"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from ..schema.blocks import Text, ToolResult
 from ..schema.messages import Message
 from ..schema.notes import Anomaly
 from ..schema.profiles import Profile
+from .digest import digested
 from .media import image_budget
-from .pair import Pairing
+from .pair import Pairing, Plain
 from .policy import Policy, policy
 from .shape import joined, shape
 
@@ -96,8 +97,22 @@ class Projector:
     def projected(self) -> Projected:
         """The request as of now."""
         self._catch_up()
+        if self.policy.rung == "digest":
+            return self._digested()
         tail, anomalies = self._tail()
         return Projected((*self._out, *tail), (*self._pairing.anomalies, *self._anomalies, *anomalies))
+
+    def _digested(self) -> Projected:
+        prompts = [
+            "\n".join(block.text for block in message.content if isinstance(block, Text))
+            for node in self._pairing.nodes
+            if isinstance(node, Plain) and node.role == "user"
+            for message in shape(node, self.policy, self._budget, 0).messages
+        ]
+        note = Anomaly("digested", detail=f"{len(self._out)} messages as a digest of their beginnings")
+        return Projected(
+            tuple(digested(self._out, prompts)), (*self._pairing.anomalies, *self._anomalies, note)
+        )
 
     def _catch_up(self) -> None:
         start = self._pairing.take_changed()
