@@ -10,7 +10,7 @@ EVENTS = TEXTS + ARGUMENTS + 6
 FAST_REPEATS = 20
 """Streams in one run of a client that reads one in milliseconds."""
 
-FAST = ("floor", "lockstitch", "lockstitch agent")
+FAST = ("floor", "lockstitch", "lockstitch, logged", "lockstitch agent")
 PEERS = ("openai", "pydantic-ai")
 SLOW_PEERS = ("langchain-openai", "litellm")
 
@@ -40,16 +40,19 @@ def run(rounds: int, everything: bool) -> Report:
 
 
 def run_logged(rounds: int, everything: bool) -> Report:
-    """A turn of the agent over a text stream, its log on disk, beside the stream alone."""
+    """A text stream with its log on disk beside the stream alone, and a whole turn with its user events."""
     del everything
     texts = TEXTS + ARGUMENTS
     with server("stream_server.py") as address:
         base_url = f"{address}/texts-{texts}/arguments-0/calls-1/v1"
         measured = measure([_contender(name, base_url, texts) for name in FAST], rounds)
     columns, rows = cpu_rows(measured, "us per event")
-    logged = ratio(measured, "lockstitch agent", "lockstitch")
-    goals = [Goal("a logged turn of the agent over the stream alone", "at most", 1.3, logged)]
-    method = f"{texts:,} events of text through the model runtime and through the agent, {rounds} rounds."
+    logged = ratio(measured, "lockstitch, logged", "lockstitch")
+    goals = [Goal("the logged stream over the stream alone", "at most", 1.3, logged)]
+    method = (
+        f"{texts:,} events of text through the model runtime, {rounds} rounds: alone; with what is shown "
+        "going into a session's log on disk; and as a whole turn of the agent, with its user events."
+    )
     return Report("Stream with the session log on", method, columns, rows, goals)
 
 

@@ -62,29 +62,84 @@ def floor() -> worker.Contender:
 
 def lockstitch() -> worker.Contender:
     """The model runtime: request encoded, stream framed, translated, checked and assembled."""
-    from lockstitch.llm.endpoint import resolve
     from lockstitch.llm.runtime import ModelRuntime
-    from lockstitch.providers.dialects import encode
-    from lockstitch.schema.blocks import Text
-    from lockstitch.schema.messages import Message, Request
-
-    request = Request("m", (Message("user", (Text(text=PROMPT),)),))
 
     async def read(order: Mapping[str, Any]) -> int:
         seen = 0
-        endpoint = resolve("m", base_url=order["base_url"], environ={})
-        wire = encode(request, endpoint.profile)
+        endpoint, wire = _lockstitch_request(order["base_url"])
         async with ModelRuntime() as runtime:
             for _ in worker.repeats(order):
                 async with runtime.stream(endpoint, wire) as chunks:
                     async for _ in chunks:
                         seen += 1
-                    result = chunks.result
-                if result.finish.failure is not None:
-                    raise RuntimeError(result.finish.failure.message)
+                    _must_have_answered(chunks.result)
         return seen
 
     return read
+
+
+def lockstitch_logged() -> worker.Contender:
+    """The same, with what is shown going into a session's log on disk as the agent does it."""
+    import tempfile
+
+    from lockstitch.agent.driver import Shown
+    from lockstitch.llm.runtime import ModelRuntime
+    from lockstitch.schema.blocks import Text
+    from lockstitch.schema.events import (
+        AssistantMessage,
+        AttemptStart,
+        StepEnd,
+        StepStart,
+        TurnEnd,
+        TurnStart,
+    )
+    from lockstitch.session.file_store import FileStore
+
+    folder = tempfile.TemporaryDirectory(prefix="bench-logged-")
+
+    async def read(order: Mapping[str, Any]) -> int:
+        seen = 0
+        endpoint, wire = _lockstitch_request(order["base_url"])
+        store = FileStore(Path(folder.name))
+        log = await store.open("bench")
+        async with ModelRuntime() as runtime:
+            for _ in worker.repeats(order):
+                turn = log.state.turns + 1
+                log.append(TurnStart(turn), StepStart(turn, 1), AttemptStart(turn, 1, 1))
+                await log.flush()
+                shown = Shown(log)
+                async with runtime.stream(endpoint, wire) as chunks:
+                    async for chunk in chunks:
+                        shown.take(chunk)
+                        seen += 1
+                    result = _must_have_answered(chunks.result)
+                shown.close()
+                said = tuple(block for block in result.content if isinstance(block, Text))
+                log.append(
+                    AssistantMessage(f"m{turn}", said, "stop"), StepEnd(turn, 1), TurnEnd(turn, "completed")
+                )
+                await log.flush()
+        await log.close()
+        await store.close()
+        return seen
+
+    return read
+
+
+def _lockstitch_request(base_url: str) -> tuple[Any, Any]:
+    from lockstitch.llm.endpoint import resolve
+    from lockstitch.providers.dialects import encode
+    from lockstitch.schema.blocks import Text
+    from lockstitch.schema.messages import Message, Request
+
+    endpoint = resolve("m", base_url=base_url, environ={})
+    return endpoint, encode(Request("m", (Message("user", (Text(text=PROMPT),)),)), endpoint.profile)
+
+
+def _must_have_answered(result: Any) -> Any:
+    if result.finish.failure is not None:
+        raise RuntimeError(result.finish.failure.message)
+    return result
 
 
 def lockstitch_agent() -> worker.Contender:
@@ -173,6 +228,10 @@ def langchain() -> worker.Contender:
 if __name__ == "__main__":
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import asks a server for prices
     os.environ["LANGSMITH_TRACING"] = "false"
-    ours = {"lockstitch": lockstitch, "lockstitch agent": lockstitch_agent}
+    ours = {
+        "lockstitch": lockstitch,
+        "lockstitch, logged": lockstitch_logged,
+        "lockstitch agent": lockstitch_agent,
+    }
     peers = {"openai": openai, "pydantic-ai": pydantic_ai, "litellm": litellm, "langchain-openai": langchain}
     worker.main({"floor": floor, **ours, **peers})

@@ -23,13 +23,13 @@ class _Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"):
     pass
 
 
-class TextDelta(_Event, tag="text_delta", frozen=True):
+class TextDelta(_Event, tag="text_delta", frozen=True, gc=False):
     """More visible text of the attempt that runs now."""
 
     text: str
 
 
-class ReasoningDelta(_Event, tag="reasoning_delta", frozen=True):
+class ReasoningDelta(_Event, tag="reasoning_delta", frozen=True, gc=False):
     text: str
 
 
