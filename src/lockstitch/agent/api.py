@@ -12,8 +12,11 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
 
 from ..history.context import Context
 from ..llm.endpoint import Endpoint, resolve
@@ -22,6 +25,7 @@ from ..schema.blocks import Block, ToolCall
 from ..schema.errors import CallerError
 from ..schema.events import Event
 from ..schema.messages import Options
+from ..schema.profiles import Profile
 from ..session.store import SessionLog, SessionStore
 from ..tools.approval import Policy
 from ..tools.contract import Tool, ToolContext
@@ -35,7 +39,7 @@ from .result import Result
 from .resume import Carried
 from .session import Parts, Session, content_of
 from .shared import Shared
-from .state import Budget, Price, Rules, Stuck
+from .state import Budget, Facts, Price, Rules, Stuck
 from .toolset import Toolset
 from .turn import Turn
 
@@ -69,6 +73,9 @@ class Agent:
         retry: RetryPolicy | None = None,
         stuck: Stuck | None = None,
         price: Price | None = None,
+        facts: Callable[[str, str], Facts] | None = None,
+        profiles: Mapping[str, Profile] | None = None,
+        key_store: Callable[[str], str | None] | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         """``model``: ``provider:model``; None: the one a session was last used with; or an object that
@@ -79,6 +86,9 @@ class Agent:
         turn. ``policy``: rules to allow, ask or deny; ``approvals_file`` keeps what was allowed for good.
         ``mcp``: servers whose tools are offered as soon as they are ready (``lockstitch.tools.mcp``).
         ``cwd``: workspace of the tools; None: the session's, for a new one the current directory.
+        ``facts``: what is known of a provider's model (both by name), asked when a session opens; ``price``
+        goes before it. ``profiles``: providers by name, instead of the catalog's. ``key_store``: asked for a
+        key by the name of its variable where the environment has none.
         Raises CallerError for tools that cannot be described and rules that cannot be read.
         """
         self._model = model
@@ -98,6 +108,9 @@ class Agent:
         self._policy = (policy or Policy()).checked()
         self._approvals_file = approvals_file
         self._environ = environ
+        self._facts = facts
+        self._profiles = profiles
+        self._key_store = key_store
         self._rules = Rules(
             retry=retry or RetryPolicy(),
             budget=budget or Budget(),
@@ -194,11 +207,16 @@ class Agent:
             raise
         try:
             workspace = self._workspace(context.cwd)
+            target = endpoint or self._stored_endpoint(context, environ)
+            known = self._known(target)
+            if known.context_window is not None:
+                profile = msgspec.structs.replace(target.profile, context_window=known.context_window)
+                target = replace(target, profile=profile)
             world = World(
                 log=log,
                 context=context,
                 carried=carried,
-                requests=self._requests(endpoint or self._stored_endpoint(context, environ), log),
+                requests=self._requests(target, log),
                 models=models,
                 registry=self._toolset.registry(),
                 clock_ms=lambda: time.time_ns() // 1_000_000,
@@ -221,7 +239,7 @@ class Agent:
             Parts(
                 log=log,
                 world=world,
-                rules=self._rules,
+                rules=replace(self._rules, price=self._rules.price or known.price),
                 tools=self._toolset,
                 more_tools=None if servers is None else servers.tools,
                 cwd=workspace,
@@ -231,7 +249,7 @@ class Agent:
 
     def _endpoint(self, environ: Mapping[str, str]) -> Endpoint:
         if isinstance(self._model, str):
-            return resolve(self._model, base_url=self._base_url, environ=environ)
+            return self._resolved(self._model, self._base_url, environ)
         endpoint = getattr(self._model, "endpoint", None)
         if not isinstance(endpoint, Endpoint):
             raise CallerError("a model object needs an .endpoint beside .stream(); see lockstitch.testing")
@@ -245,7 +263,15 @@ class Agent:
                 f"session {context.session_id!r} has used no model yet: name one as provider:model"
             )
         base_url = self._base_url or header.base_url
-        return resolve(f"{header.provider}:{header.model}", base_url=base_url, environ=environ)
+        return self._resolved(f"{header.provider}:{header.model}", base_url, environ)
+
+    def _resolved(self, model: str, base_url: str | None, environ: Mapping[str, str]) -> Endpoint:
+        return resolve(
+            model, base_url=base_url, environ=environ, profiles=self._profiles, key_store=self._key_store
+        )
+
+    def _known(self, endpoint: Endpoint) -> Facts:
+        return Facts() if self._facts is None else self._facts(endpoint.profile.name, endpoint.model)
 
     def _workspace(self, stored: str) -> Path:
         """The caller's choice, else the session's own, else where the program stands."""

@@ -43,6 +43,15 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one model beyond its profile."""
+
+    price: Price | None = None
+    context_window: int | None = None
+    """Tokens; None: the profile's."""
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """Limits of what may be spent. None: no limit. Checked before each model call, so one call may overrun.
 

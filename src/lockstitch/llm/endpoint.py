@@ -1,6 +1,6 @@
 """Where a model is: profile, model name, address and key, resolved from what a user wrote."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
@@ -47,17 +47,29 @@ _KEY_HEADERS: Final[Mapping[str, str]] = {
 """By profile, then by protocol; all others take a bearer token."""
 
 
-def resolve(model: str, *, base_url: str | None = None, environ: Mapping[str, str]) -> Endpoint:
+def resolve(
+    model: str,
+    *,
+    base_url: str | None = None,
+    environ: Mapping[str, str],
+    profiles: Mapping[str, Profile] | None = None,
+    key_store: Callable[[str], str | None] | None = None,
+) -> Endpoint:
     """The endpoint of ``provider:model``, or of a bare model name at ``base_url`` (then ``generic``).
+
+    ``profiles``: instead of the catalog's. ``key_store`` is asked for a key by the name of its variable, if
+    the environment has none.
 
     Raises CallerError on an unknown provider or a bad address, MissingCredentialError without a key where the
     profile needs one.
     """
-    profile, name = _split(model, base_url)
+    profile, name = _split(model, base_url, catalog.profiles() if profiles is None else profiles)
     address = base_url or profile.base_url
     if not address:
         raise CallerError(f"{profile.name} has no address of its own; give one with --base-url")
     key = find_key(profile.key_env, environ) if profile.key_env else None
+    if key is None and profile.key_env and key_store is not None:
+        key = find_key(profile.key_env, {profile.key_env: key_store(profile.key_env) or ""})
     if key is None and profile.key_required:
         raise MissingCredentialError(
             f"no API key for {profile.name}: set {profile.key_env or 'its key variable'} and run this again"
@@ -65,8 +77,7 @@ def resolve(model: str, *, base_url: str | None = None, environ: Mapping[str, st
     return Endpoint(profile=profile, model=name, base_url=_address(address), key=key)
 
 
-def _split(model: str, base_url: str | None) -> tuple[Profile, str]:
-    known = catalog.profiles()
+def _split(model: str, base_url: str | None, known: Mapping[str, Profile]) -> tuple[Profile, str]:
     provider, colon, name = model.partition(":")
     if colon and provider in known and name:
         return known[provider], name

@@ -38,13 +38,16 @@ def profile(name: str) -> Profile:
     return found
 
 
-def read_profiles(document: Mapping[str, Any]) -> dict[str, Profile]:
+def read_profiles(
+    document: Mapping[str, Any], *, before: Mapping[str, Profile] | None = None
+) -> dict[str, Profile]:
     """Profiles of a parsed TOML document with the table ``profiles``, one table each.
 
     ``extends`` names an earlier profile whose other fields are taken over; ``aliases`` lists further names.
+    ``before``: profiles that were there already, and are part of the answer.
     Raises CallerError on an unknown field or a value of the wrong type.
     """
-    known: dict[str, Profile] = {}
+    known: dict[str, Profile] = dict(before or {})
     for name, table in document.get("profiles", {}).items():
         fields = dict(table)
         aliases = fields.pop("aliases", ())
