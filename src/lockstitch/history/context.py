@@ -44,10 +44,11 @@ from ..schema.events import (
     Unknown,
     UserMessage,
 )
-from ..schema.failures import FailureCode
+from ..schema.failures import Failure, FailureCode
 from ..schema.messages import Message
 from ..schema.usage import Usage
 from .facts import Facts
+from .learned_window import learned_window
 from .shorten import shortened_prompt, shortened_result
 from .transcript import Entry, MarkKind, Transcript
 
@@ -117,7 +118,7 @@ class Context:
         self.recovered: dict[tuple[str, str], str] = {}
         """The rung that last succeeded, by (provider, model), since the last compaction."""
         self.windows: dict[tuple[str, str], int] = {}
-        """Of each (provider, model): the estimate of the smallest request that was refused as too long."""
+        """Of each (provider, model): tokens that it seems to take, learned from refusals."""
         self.facts = Facts()
         """What the last compaction carried on; empty without one."""
         self.lost = False
@@ -320,7 +321,7 @@ class Context:
                 self.attempt, self.open_attempt = body.attempt, body
             case AttemptFailed():
                 if body.failure.code == "CONTEXT_WINDOW_EXCEEDED" and self.open_attempt is not None:
-                    self._overflowed(self.open_attempt.input_estimate)
+                    self._overflowed(body.failure, self.open_attempt.input_estimate)
                 self.open_attempt = None
                 self._bill(body.usage)
 
@@ -339,10 +340,11 @@ class Context:
         if before is not None and _counted(before) != _counted(body):
             self.last_usage, self.measured = None, 0  # Another vocabulary, or other tools: it no longer fits.
 
-    def _overflowed(self, estimate: int) -> None:
-        if self.header is not None and estimate > 0:
+    def _overflowed(self, refusal: Failure, estimate: int) -> None:
+        learned = learned_window(refusal, estimate)
+        if self.header is not None and learned is not None:
             key = (self.header.provider, self.header.model)
-            self.windows[key] = min(estimate, self.windows.get(key, estimate))
+            self.windows[key] = min(learned, self.windows.get(key, learned))
 
     def _fitted(self, tokens: int) -> None:
         """A request of this size went through: what was learned from a smaller one is wrong."""
