@@ -24,6 +24,9 @@ from .reasoning import kept_reasoning, without_trailing
 NO_RESULT: Final = (
     "Error: there is no result of this tool call. It was interrupted and may or may not have taken effect."
 )
+NOT_RUN: Final = (
+    "Error: the arguments of this tool call were not the JSON of an object, so it was not run. Send it again."
+)
 NO_OUTPUT: Final = "(no output)"
 SHOWN_CHARS: Final = 200
 """How much of a text that was changed its anomaly quotes."""
@@ -343,7 +346,9 @@ class _Shaping:
         call_id = slot.wire_id
         if slot.result is None:
             self._note("result_synthesised", where, (slot.call.id,), f"no result of {slot.call.name[:80]}")
-            return ToolResult(call_id=call_id, content=(Text(text=NO_RESULT),), is_error=True)
+            unread = "arguments_replaced" in clean_arguments(slot.call.arguments).anomalies
+            text = NOT_RUN if unread else NO_RESULT
+            return ToolResult(call_id=call_id, content=(Text(text=text),), is_error=True)
         content: list[Text | Image] = []
         for part in slot.result.content:
             if isinstance(part, Text):
