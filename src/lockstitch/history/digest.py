@@ -1,130 +1,84 @@
-"""A history as plain text: rendered for a summariser, in pieces of a size, or as a digest made by no model.
+"""The last way out: the last prompts of the user, and a digest of the rest made without any model."""
 
-The digest is the exit that always exists: bounded, made from what is there, and plainly called what it is.
-"""
-
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ..schema.blocks import Block, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ..schema.blocks import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from ..schema.messages import Message
-from .shorten import cut
-from .tokens import text_tokens
 
+HEADING: Final = (
+    "[This conversation could not be sent in full. What follows is a digest that was made without a model; "
+    "texts are cut short.]"
+)
+PROMPTS: Final = "[The user's last messages, in full:]"
 LINE_CHARS: Final = 300
-"""Of one message in a digest."""
-RENDERED_CHARS: Final = 6_000
-"""Of one text in a rendered history; a piece may allow less."""
-LEAST_CHARS: Final = 80
-LEAST_LINE_TOKENS: Final = 8
+"""Of one message."""
+DIGEST_CHARS: Final = 12_000
+"""Of the digest as a whole: about 4,000 tokens, which every model takes."""
+PROMPT_COUNT: Final = 3
+PROMPT_CHARS: Final = 20_000
+"""Of the last prompts together; what is longer keeps head and tail."""
 
 
-def render(message: Message, max_chars: int = RENDERED_CHARS) -> str:
-    """One message as text, each of its parts at most ``max_chars`` long; empty if it has no text."""
-    parts = [text for block in message.content if (text := _rendered(block, max_chars))]
-    if not parts:
-        return ""
-    speaker = {"user": "User", "assistant": "Assistant", "tool": "", "system": "System"}[message.role]
-    return "\n".join([f"{speaker}:" if speaker else "", *parts]).strip()
+def digested(messages: Sequence[Message], prompts: Sequence[str]) -> list[Message]:
+    """Leading system messages as they are, and one user message that holds everything else.
 
-
-def pieces(messages: Iterable[Message], piece_tokens: int, max_pieces: int) -> list[str]:
-    """The history as at most ``max_pieces`` texts of at most ``piece_tokens`` each, in order.
-
-    Parts of messages are shortened as far as that takes; what then is still too much is left out in the
-    middle, where it is missed least, and the text says so.
+    ``messages`` are a request's, calls flattened to text; ``prompts`` what the user said, in order.
     """
-    rendered = list(messages)
-    max_chars = RENDERED_CHARS
-    while True:
-        made = list(_packed((render(message, max_chars) for message in rendered), piece_tokens))
-        if len(made) <= max_pieces or max_chars <= LEAST_CHARS:
+    system = []
+    for message in messages:
+        if message.role != "system":
             break
-        max_chars = max(LEAST_CHARS, max_chars // 3)
-    if len(made) > max_pieces:
-        first, last = max_pieces // 2, max_pieces - max_pieces // 2
-        gap = f"[{len(made) - max_pieces} parts of the record are left out here]\n\n"
-        made = [*made[:first], gap + made[-last], *made[len(made) - last + 1 :]]
-    return made
+        system.append(message)
+    lines = digest(messages[len(system) :])
+    last = "\n\n".join(prompts[-PROMPT_COUNT:])
+    parts = [part for part in (HEADING if lines else "", lines, PROMPTS if last else "") if part]
+    text = "\n".join([*parts, cut(last, PROMPT_CHARS)])
+    return [*system, Message("user", (Text(text=text.strip() or HEADING),))]
 
 
-def digest(messages: Sequence[Message], max_tokens: int) -> str:
-    """What was said and done, a line each, the latest last; at most ``max_tokens``, and never empty.
+def digest(messages: Iterable[Message], *, max_chars: int = DIGEST_CHARS) -> str:
+    """The messages as lines, each cut short; of too many, the first and the last."""
+    lines = [f"- {message.role}: {line}" for message in messages if (line := _line(message))]
+    if sum(map(len, lines)) <= max_chars:
+        return "\n".join(lines)
+    head, tail = _fill(lines, max_chars // 3), _fill(lines[::-1], max_chars * 2 // 3)[::-1]
+    between = len(lines) - len(head) - len(tail)
+    return "\n".join([*head, f"- [{between} messages left out]", *tail])
 
-    The first message keeps up to half of it: where a summary stands, it is the only word on what came before.
-    """
-    opening = ""
-    rest = messages
-    if messages and messages[0].role == "user":
-        opening = bounded(render(messages[0], max_tokens * 4), max_tokens // 2)
-        rest = messages[1:]
-    left = max_tokens - text_tokens(opening) - 24
-    lines: list[str] = []
-    omitted = 0
-    for place in range(len(rest) - 1, -1, -1):
-        if left < LEAST_LINE_TOKENS:
-            omitted += place + 1
+
+def cut(text: str, max_chars: int) -> str:
+    """Head and tail of a text, with a note of how much is missing between them."""
+    if len(text) <= max_chars:
+        return text
+    half = max_chars // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
+
+
+def _fill(lines: Sequence[str], max_chars: int) -> list[str]:
+    kept: list[str] = []
+    room = max_chars
+    for line in lines:
+        room -= len(line)
+        if room < 0:
             break
-        line = _line(rest[place])
-        if not line:
-            continue
-        cost = text_tokens(line) + 1
-        if cost > left:
-            omitted += 1
-            continue
-        left -= cost
-        lines.append(line)
-    gap = f"[{omitted} earlier messages are not listed]" if omitted else ""
-    text = "\n".join(filter(None, [opening, gap, *reversed(lines)]))
-    return bounded(text, max_tokens) or "[nothing of the earlier conversation can be shown as text]"
-
-
-def bounded(text: str, max_tokens: int) -> str:
-    """The text, or as much of its head and tail as ``max_tokens`` allow."""
-    chars = len(text)
-    while text and (tokens := text_tokens(text)) > max(max_tokens, 1):
-        chars = min(chars * max_tokens // tokens, chars - 1) - 16
-        if chars < LEAST_CHARS:
-            return text[: max(max_tokens, 0)]
-        text = cut(text, chars * 3 // 4, chars // 4, "left out")
-    return text
-
-
-def _packed(texts: Iterable[str], piece_tokens: int) -> Iterator[str]:
-    held: list[str] = []
-    size = 0
-    for text in texts:
-        if not text:
-            continue
-        cost = min(text_tokens(text) + 1, piece_tokens)
-        if held and size + cost > piece_tokens:
-            yield "\n\n".join(held)
-            held, size = [], 0
-        held.append(bounded(text, piece_tokens))
-        size += cost
-    if held:
-        yield "\n\n".join(held)
-
-
-def _rendered(block: Block, max_chars: int) -> str:
-    match block:
-        case Text(text=text):
-            return _short(text.strip(), max_chars)
-        case ToolCall(name=name, arguments=arguments):
-            return f"[called {name} with {_short(arguments or '{}', max_chars)}]"
-        case ToolResult(content=content, is_error=is_error):
-            said = "\n".join(filter(None, (_rendered(part, max_chars) for part in content)))
-            return f"[{'failed' if is_error else 'result'}: {said or 'no output'}]"
-        case Image():
-            return "[an image]"
-        case Reasoning() | Opaque():
-            return ""
+        kept.append(line)
+    return kept
 
 
 def _line(message: Message) -> str:
-    text = " ".join(render(message, LINE_CHARS).split())
-    return f"- {_short(text, LINE_CHARS)}" if text else ""
-
-
-def _short(text: str, max_chars: int) -> str:
-    return cut(text, max_chars * 3 // 4, max_chars // 4, "left out")
+    texts: list[str] = []
+    for block in message.content:
+        match block:
+            case Text():
+                texts.append(block.text)
+            case ToolCall():
+                texts.append(f"[called {block.name} with {block.arguments}]")
+            case ToolResult():
+                texts += [part.text for part in block.content if isinstance(part, Text)]
+            case Image():
+                texts.append("[image]")
+            case Reasoning() | Opaque():
+                pass
+    line = " ".join(" ".join(texts).split())
+    return line if len(line) <= LINE_CHARS else f"{line[:LINE_CHARS]} […]"

@@ -17,7 +17,7 @@ from ..schema.events import RequestHeader
 from ..schema.messages import Message, Options, Request
 from ..schema.profiles import Profile
 from .compact import Limits
-from .digest import bounded
+from .plain_text import bounded
 from .facts import Facts, facts_text
 from .project import Intent, Projected, project
 from .tokens import text_tokens
