@@ -46,6 +46,7 @@ class AnthropicStream(EventTranslator):
 
     dialect = "anthropic-messages"
     end_mark = "message_stop"
+    answer_key = "content"
 
     def __init__(self, profile: Profile, tools: Sequence[str] = (), mint: Mint | None = None) -> None:
         super().__init__(profile, tools, mint)
@@ -157,7 +158,7 @@ class AnthropicStream(EventTranslator):
                 )
                 self._inputs[index] = _input_text(block.get("input"))
             case kind:
-                if kind is None:
+                if not text_of(kind):
                     self._builder.note("unknown_block", "a block without a type")
                 else:
                     self._opaque[index] = (block, [])

@@ -24,6 +24,8 @@ class EventTranslator(ABC):
     dialect: ClassVar[str]
     end_mark: ClassVar[str]
     """What the protocol's own end is called, for a note."""
+    answer_key: ClassVar[str]
+    """A field that every whole answer has."""
 
     def __init__(self, profile: Profile, tools: Sequence[str] = (), mint: Mint | None = None) -> None:
         self.terminal = False
@@ -54,9 +56,10 @@ class EventTranslator(ABC):
         self._document = True
         self._builder.note("json_instead_of_stream", "the answer is one JSON document, not an event stream")
         known = False
-        for one in value if isinstance(value, list) else [value]:
-            if not isinstance(one, dict):
+        for said in value if isinstance(value, list) else [value]:
+            if not isinstance(said, dict):
                 continue
+            one = frames.unwrapped(said, self.answer_key)
             reported = self._reported(one, "")
             if reported is not None:
                 self._builder.failed(reported)

@@ -116,9 +116,23 @@ def reported(value: Mapping[str, Any], *, event: str, dialect: str, profile: Pro
     return classify(None, None, body, dialect=dialect, profile=profile).failure
 
 
+def unwrapped(value: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    """The answer in a document, which gateways wrap in an object of their own; ``keys`` tell an answer.
+
+    Sources: https://github.com/cline/cline/issues/13348 (``data``, read 2026-11-30), Cloudflare's ``result``.
+    """
+    if any(key in value for key in keys):
+        return value
+    for wrapper in ("data", "result", "response"):
+        inner = value.get(wrapper)
+        if isinstance(inner, dict) and any(key in inner for key in keys):
+            return inner
+    return value
+
+
 def reported_as_text(text: str, *, dialect: str, profile: Profile) -> Failure:
     """The failure behind an error frame that is not JSON."""
-    return classify(None, None, text, dialect=dialect, profile=profile).failure
+    return classify(None, None, {"error": text}, dialect=dialect, profile=profile).failure
 
 
 def reported_in_text(strays: bytes, *, dialect: str, profile: Profile) -> Failure | None:

@@ -65,6 +65,7 @@ class GeminiStream(EventTranslator):
 
     dialect = "gemini"
     end_mark = ""  # the end of the body is the end
+    answer_key = "candidates"
 
     def __init__(self, profile: Profile, tools: Sequence[str] = (), mint: Mint | None = None) -> None:
         super().__init__(profile, tools, mint)
@@ -114,6 +115,8 @@ class GeminiStream(EventTranslator):
         call = part.get("functionCall", part.get("function_call"))
         image = object_of(part.get("inlineData", part.get("inline_data")))
         if isinstance(call, dict):
+            # One part with both (https://github.com/NousResearch/hermes-agent/pull/109862, read 2026-11-30).
+            self._text(text_of(part.get("text")), part.get("thought") is True, None)
             self._call(call, signature)
         elif isinstance(part.get("text"), str):
             self._text(part["text"], part.get("thought") is True, signature)
@@ -125,8 +128,10 @@ class GeminiStream(EventTranslator):
                 self._builder.block(picture, visible=True)
             else:
                 self._builder.block(Opaque(protocol=self.dialect, value=part), visible=True)
-        elif any(value is not None and key not in _MARKS for key, value in part.items()):
+        elif any(object_of(value) for key, value in part.items() if key not in _MARKS):
             self._builder.block(Opaque(protocol=self.dialect, value=part), visible=True)
+        elif any(value is not None for key, value in part.items() if key not in _MARKS):
+            self._builder.note("unknown_block", f"a part that holds nothing known: {', '.join(part)[:100]}")
         elif signature is not None:
             self._text("", False, signature)
 

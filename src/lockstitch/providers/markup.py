@@ -4,7 +4,8 @@ A filter holds marked-up sections back from the text, over any split, outside co
 read at the end (``markup_calls``), when it is known whether structured calls came too. Families:
 
 - ``hermes``: ``<tool_call>`` around JSON (Hermes, Qwen), around ``<function=`` (Qwen coder) or ``<arg_key>``
-  (GLM);
+  (GLM); the wrapper may be missing around a ``<function=`` that names an offered tool
+  (https://github.com/ollama/ollama/pull/17742, read 2026-11-30);
 - ``dsml``: DeepSeek's ``<｜DSML｜...>`` with ``invoke`` and ``parameter``, and the older
   ``<｜tool▁calls▁begin｜>``;
 - ``kimi``: ``<|tool_calls_section_begin|>`` with ``<|tool_call_begin|>`` inside;
@@ -12,6 +13,7 @@ read at the end (``markup_calls``), when it is known whether structured calls ca
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,8 +22,9 @@ from .markdown_code import MarkdownCode
 BARS: Final = "|｜‖∥"
 """Gateways replace DeepSeek's full-width bar by its look-alikes."""
 _BARS_MAX: Final = 4
-_MARKER_MAX: Final = 64
-"""Characters; no marker is longer, with every bar at its most."""
+_MARKER_MAX: Final = 80
+"""Characters; no marker is longer, with every bar at its most and a name of 64 characters."""
+_NAME_MAX: Final = 64
 _SPACE_MAX: Final = 256
 """Characters of white space that are held back in front of what may be a marker."""
 
@@ -30,6 +33,7 @@ _MARKERS: Final = (
     ("hermes", "<tool_call>", "</tool_call>"),
     ("dsml", "<|DSML|tool_calls>", "</|DSML|tool_calls>"),
     ("dsml", "<|DSML|function_calls>", "</|DSML|function_calls>"),
+    ("dsml", "<|DSML|tool_use>", "</|DSML|tool_use>"),
     ("dsml", "<|DSML|invoke", "</|DSML|invoke>"),
     ("dsml", "<|tool▁calls▁begin|>", "<|tool▁calls▁end|>"),
     ("dsml", "<|tool▁call▁begin|>", "<|tool▁call▁end|>"),
@@ -37,6 +41,8 @@ _MARKERS: Final = (
     ("kimi", "<|tool_call_begin|>", "<|tool_call_end|>"),
     ("minimax", "<minimax:tool_call>", "</minimax:tool_call>"),
 )
+_WRAPPER_END: Final = "</tool_call>"
+_BARE: Final = "<function="
 FAMILIES: Final = tuple(dict.fromkeys(family for family, _, _ in _MARKERS))
 
 
@@ -62,9 +68,12 @@ class MarkupFilter:
     (reasoning).
     """
 
-    def __init__(self, families: tuple[str, ...], *, code: bool = True) -> None:
+    def __init__(self, families: tuple[str, ...], tools: Sequence[str] = (), *, code: bool = True) -> None:
         self.sections: list[Section] = []
         self._markers = [marker for marker in _MARKERS if marker[0] in families]
+        named = [name for name in tools if 0 < len(name) <= _NAME_MAX] if "hermes" in families else []
+        self._bare_markers = [("hermes", f"{_BARE}{name}>", "</function>") for name in named]
+        """Of calls without their wrapper. Only of offered tools: answers talk about such tags."""
         self._code = MarkdownCode() if code else None
         self._unread: list[str] = []
         """Text given out that ``_code`` has not seen: it is looked at only if a marker may come."""
@@ -74,13 +83,17 @@ class MarkupFilter:
         self._end_marker: re.Pattern[str] | None = None
         self._behind = False
         """Nothing visible came since a section ended."""
+        self._bare = False
+        """The section, or the last one, lacks its wrapper."""
+        self._orphan = False
+        """The end of a missing wrapper may come next."""
 
     def feed(self, text: str) -> str:
         """The visible text that ``text`` completes."""
         if "<" not in text and not self._held and self._section is None and text and not text[-1].isspace():
             if self._code is not None:
                 self._unread.append(text)
-            self._behind = False
+            self._behind = self._orphan = False
             return text
         visible: list[str] = []
         rest = self._held + text
@@ -90,18 +103,35 @@ class MarkupFilter:
         return "".join(visible)
 
     def end(self) -> str:
-        """Visible text that was held back; a section without its end stays incomplete."""
+        """Visible text that was held back; a section without its end stays incomplete. Without its wrapper it
+        may be text about such tags, and is text."""
         held, self._held = self._held, ""
-        if self._section is not None:
-            self._section.parts.append(held)
-            self._section = None
+        section, self._section = self._section, None
+        if section is not None:
+            section.parts.append(held)
+            if self._bare:
+                self.sections.remove(section)
+            return section.text if self._bare else ""
+        family = self._all_but_begun(held.lstrip())
+        if family is not None:
+            self.sections.append(Section(family, [held]))
             return ""
         return "" if self._behind and held.isspace() else held
+
+    def _all_but_begun(self, held: str) -> str | None:
+        """The family of a marker of which only the last bracket is missing; of those made of tokens, which no
+        answer writes."""
+        whole = held + ">"
+        tokens = ((family, begin) for family, begin, _ in self._markers if "|" in begin)
+        found = (family for family, begin in tokens if _match(whole, 0, begin) == len(whole))
+        return next(found, None) if held else None
 
     def _outside(self, rest: str, visible: list[str]) -> str:
         """Gives out visible text up to a marker, or all but what must wait; returns what is left to look
         at.
         """
+        if self._orphan:
+            return self._without_orphan(rest)
         stop, marker, length = self._find_marker(rest)
         keep = self._before_markup(rest, stop)
         if marker is None and len(rest) - keep > _SPACE_MAX + _MARKER_MAX:
@@ -111,11 +141,25 @@ class MarkupFilter:
         if marker is None:
             self._held = rest[keep:]
             return ""
-        family, _, end = marker
+        family, begin, end = marker
+        self._bare = begin.startswith(_BARE)
         self._section = Section(family, [rest[stop : stop + length]])
         self._end_marker = re.compile(pattern(end))
         self.sections.append(self._section)
         return rest[stop + length :]
+
+    def _without_orphan(self, rest: str) -> str:
+        """What is left to look at without the end of a wrapper that never began; nothing while it may come."""
+        begun = rest.lstrip()
+        if len(rest) - len(begun) <= _SPACE_MAX:
+            if begun.startswith(_WRAPPER_END):
+                self._orphan = False
+                return begun[len(_WRAPPER_END) :]
+            if _WRAPPER_END.startswith(begun):
+                self._held = rest
+                return ""
+        self._orphan = False
+        return rest
 
     def _find_marker(self, rest: str) -> tuple[int, tuple[str, str, str] | None, int]:
         """Where the first marker is, which, and its length; without one, where an unfinished one may
@@ -132,7 +176,8 @@ class MarkupFilter:
                 done = position
             if code is None or not code.inside():
                 unfinished = False
-                for marker in self._markers:
+                bare = rest.startswith(_BARE[: len(rest) - position], position)
+                for marker in (*self._markers, *self._bare_markers) if bare else self._markers:
                     length = _match(rest, position, marker[1])
                     if length:
                         return position, marker, length
@@ -162,6 +207,7 @@ class MarkupFilter:
         self._section.complete = True
         self._section = None
         self._behind = True
+        self._orphan = self._bare
         return rest[match.end() :]
 
     def _give(self, text: str, visible: list[str]) -> None:

@@ -148,7 +148,8 @@ class OpenAiChatStream:
         self._document = True
         self._builder.note("json_instead_of_stream")
         known = False
-        for one in value if isinstance(value, list) else [value]:
+        for said in value if isinstance(value, list) else [value]:
+            one = frames.unwrapped(said, "choices") if isinstance(said, dict) else said
             known = known or (isinstance(one, dict) and "choices" in one)
             self._value(one, "")
         if known:

@@ -57,7 +57,7 @@ class ResponseBuilder:
         self._writer = BlockWriter()
         self.take = self._writer.take
         """The chunks since the last ``take``."""
-        self._sorter = TextSorter(profile.markup_calls)
+        self._sorter = TextSorter(profile.markup_calls, tools)
         self._think = self._sorter.think
         self._calls = CallSlots(tools)
         self._call_last = False

@@ -50,6 +50,7 @@ class ResponsesStream(EventTranslator):
 
     dialect = "openai-responses"
     end_mark = "response.completed"
+    answer_key = "output"
 
     def __init__(self, profile: Profile, tools: Sequence[str] = (), mint: Mint | None = None) -> None:
         super().__init__(profile, tools, mint)
@@ -85,10 +86,10 @@ class ResponsesStream(EventTranslator):
             case "response.created" | "response.in_progress" | "response.queued":
                 self._model = text_of(object_of(value.get("response")).get("model")) or self._model
             case "response.failed":
-                self._failed(object_of(value.get("response")), value)
+                self._failed(_response_of(value), value)
                 self._close()
             case _ if kind in _TERMINALS:
-                self._ended(object_of(value.get("response")), kind.removeprefix("response."))
+                self._ended(_response_of(value), kind.removeprefix("response."))
                 self._close()
             case "response":
                 self._whole(value)
@@ -166,7 +167,9 @@ class ResponsesStream(EventTranslator):
                 self._call(item, {**wire, "arguments": None})
                 self._builder.complete_arguments(item.key, _arguments_text(wire.get("arguments")))
             case "other":
-                if not item.done:
+                if not text_of(wire.get("type")):
+                    self._builder.note("unknown_block", "an output item without a type")
+                elif not item.done:
                     self._builder.block(Opaque(protocol=self.dialect, value=wire), visible=True)
         item.done = True
 
@@ -310,6 +313,12 @@ class ResponsesStream(EventTranslator):
                 reasoning_tokens=count(object_of(wire.get("output_tokens_details")).get("reasoning_tokens")),
             )
         )
+
+
+def _response_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The response of an event; some gateways send it in place of the event
+    (https://github.com/pjq/sap-ai-core-llm-proxy/pull/35, read 2026-11-30)."""
+    return object_of(value.get("response")) or (value if value.get("object") == "response" else {})
 
 
 def _arguments_text(value: Any) -> str:

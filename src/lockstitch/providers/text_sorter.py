@@ -14,12 +14,12 @@ from .think_tags import Part, ThinkTags
 class TextSorter:
     """Sorts the text and reasoning of one response."""
 
-    def __init__(self, families: tuple[str, ...]) -> None:
-        """``families``: of markup that becomes calls (``markup``)."""
+    def __init__(self, families: tuple[str, ...], tools: Sequence[str] = ()) -> None:
+        """``families``: of markup that becomes calls (``markup``); ``tools``: names that were offered."""
         self.think = ThinkTags()
         """While it is ``passing``, ``passed`` is a cheaper ``text``."""
-        self._in_text = markup.MarkupFilter(families) if families else None
-        self._in_reasoning = markup.MarkupFilter(families, code=False) if families else None
+        self._in_text = markup.MarkupFilter(families, tools) if families else None
+        self._in_reasoning = markup.MarkupFilter(families, tools, code=False) if families else None
 
     @property
     def holding(self) -> bool:
