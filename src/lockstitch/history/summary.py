@@ -17,8 +17,8 @@ from ..schema.events import RequestHeader
 from ..schema.messages import Message, Options, Request
 from ..schema.profiles import Profile
 from .compact import Limits
-from .plain_text import bounded
 from .facts import Facts, facts_text
+from .plain_text import bounded
 from .project import Intent, Projected, project
 from .tokens import text_tokens
 
