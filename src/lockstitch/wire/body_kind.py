@@ -13,6 +13,9 @@ _SSE_FIELDS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 _FIELD_MAX: Final = max(len(field) for field in _SSE_FIELDS)
 _PIECE: Final = 1 << 20
 """Bytes that are inflated at once, so that a small body cannot fill the memory."""
+_SLICE: Final = 8 << 10
+"""Compressed bytes that are looked at together: each member copies what is behind it, so a large body of many
+small members would be copied again and again."""
 
 
 def sniff(head: bytes, *, ended: bool = False) -> BodyKind | None:
@@ -55,7 +58,8 @@ class Gunzip:
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Plain bytes in bounded pieces. Raises GunzipError, after the pieces before the damage."""
         try:
-            yield from self._inflate(data)
+            for at in range(0, len(data), _SLICE):
+                yield from self._inflate(data[at : at + _SLICE])
         except zlib.error as error:
             raise GunzipError(str(error)) from error
 

@@ -1,0 +1,108 @@
+"""Bodies that hostile testing got further with than they should: what is nothing is no answer, and no body is
+worth more work than its size."""
+
+import gzip
+import json
+import zlib
+from typing import Any
+
+import pytest
+
+from lockstitch.history.decode import decode
+from lockstitch.schema.blocks import Opaque
+from lockstitch.wire import body_kind
+
+
+def events(*values: Any) -> bytes:
+    return b"".join(b"data: " + json.dumps(value).encode() + b"\n\n" for value in values)
+
+
+def item(value: Any) -> bytes:
+    done = {"type": "response.output_item.done", "output_index": 0, "item": value}
+    return events(done, {"type": "response.completed", "response": {"status": "completed", "output": []}})
+
+
+def block(value: Any) -> bytes:
+    return events(
+        {"type": "message_start", "message": {"role": "assistant"}},
+        {"type": "content_block_start", "index": 0, "content_block": value},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    )
+
+
+def part(value: Any) -> bytes:
+    return events({"candidates": [{"content": {"parts": [value]}, "finishReason": "STOP"}]})
+
+
+NOTHING = {
+    "an item that is no object": ("openai-responses", item(5)),
+    "an item without a type": ("openai-responses", item({"id": "x"})),
+    "an item with an empty type": ("openai-responses", item({"type": ""})),
+    "an item whose type is a number": ("openai-responses", item({"type": 5})),
+    "a block without a type": ("anthropic-messages", block({"id": "x"})),
+    "a block with an empty type": ("anthropic-messages", block({"type": ""})),
+    "a block whose type is a number": ("anthropic-messages", block({"type": 5})),
+    "a part whose text is a number": ("gemini", part({"text": 5})),
+    "a part with a call that is none": ("gemini", part({"functionCall": "read"})),
+    "a part with an image without data": ("gemini", part({"inlineData": {}})),
+    "a part with a number": ("gemini", part({"foo": 1})),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_says_nothing_is_no_answer(name: str) -> None:
+    dialect, body = NOTHING[name]
+    decoded = decode(body, dialect)
+    assert decoded.finish.failure is not None
+    assert (decoded.content, decoded.finish.failure.code) == ((), "EMPTY_RESPONSE")
+    assert [note.kind for note in decoded.notes] == ["unknown_block"]
+
+
+KEPT = {
+    "an item of a type nobody knows": ("openai-responses", item({"type": "new"}), {"type": "new"}),
+    "a block of a type nobody knows": ("anthropic-messages", block({"type": "new"}), {"type": "new"}),
+    "a part with an object nobody knows": ("gemini", part({"new": {"a": 1}}), {"new": {"a": 1}}),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_is_new_is_kept(name: str) -> None:
+    dialect, body, value = KEPT[name]
+    assert decode(body, dialect).content == (Opaque(protocol=dialect, value=value),)
+
+
+class CountingInflater:
+    """zlib, counting the bytes it is given."""
+
+    error = zlib.error
+    given = 0
+
+    def __init__(self, stream: "zlib._Decompress") -> None:
+        self._stream = stream
+
+    @classmethod
+    def decompressobj(cls, wbits: int) -> "CountingInflater":
+        return cls(zlib.decompressobj(wbits))
+
+    def copy(self) -> "CountingInflater":
+        return CountingInflater(self._stream.copy())
+
+    def decompress(self, data: bytes, length: int = 0) -> bytes:
+        CountingInflater.given += len(data)
+        return self._stream.decompress(data, length)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def test_many_small_gzip_members_cost_the_same_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_kind, "zlib", CountingInflater)
+    member = gzip.compress(b": hello\n\n", mtime=0)
+    given = []
+    for count in (1_000, 4_000):
+        CountingInflater.given = 0
+        assert b"".join(body_kind.Gunzip().feed(member * count)) == b": hello\n\n" * count
+        given.append(CountingInflater.given / count)
+    assert given[1] <= given[0] * 1.2
