@@ -20,6 +20,15 @@ sessions: Final = lazy_group(
     },
 )
 
+config: Final = lazy_group(
+    "config",
+    "See where settings come from; trust a project's file.",
+    {
+        "show": Entry("config:show", "Show every setting, and where it comes from."),
+        "trust": Entry("config:trust", "Take everything from a folder's lockstitch.toml."),
+    },
+)
+
 wire: Final = lazy_group(
     "wire",
     "Decode, classify, lint and mock provider traffic.",

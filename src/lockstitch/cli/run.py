@@ -52,21 +52,13 @@ def run(
     """
     said = _prompt(prompt, session, go_on=go_on)
     workspace = _workspace(cwd)
-    from ..agent.api import Agent
-    from ..agent.state import MAX_STEPS, Budget
-    from ..tools.builtin import builtin_tools
-    from .instructions import CODING_AGENT
+    from .workspace_agent import look_around, make_agent
 
-    agent = Agent(
-        model or os.environ.get(MODEL_VARIABLE) or None,
-        tools=builtin_tools(),
-        instructions=CODING_AGENT,
-        base_url=base_url,
-        cwd=workspace,
-        store=store,
-        budget=Budget(steps=max_steps or MAX_STEPS),
-        approve="--yes" if yes else None,
-    )
+    flags = {"model": model, "base_url": base_url, "store": store, "budget.steps": max_steps}
+    around = look_around(workspace, session, flags, os.environ)
+    for notice in around.notices:
+        click.echo(f"lockstitch: {notice}", err=True)
+    agent = make_agent(around, cwd=workspace, environ=os.environ, approve="--yes" if yes else None)
     return asyncio.run(_turn(agent, said, session, as_json=as_json))
 
 
