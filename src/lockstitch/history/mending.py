@@ -57,7 +57,10 @@ class Mending:
             flagged = self._judged(request, kept, facts)
         request, found = fields_mended({**request, **facts}, flagged, self._dialect, self._target)
         request = {key: value for key, value in request.items() if key in self._request or key not in facts}
-        rewritten = kept.anomalies(places, projected.anomalies)
+        seen = {one.where for one in projected.anomalies}
+        if leading:
+            seen |= {places[at] for at, one in enumerate(self._read) if one.message.role == "system"}
+        rewritten = kept.anomalies(places, seen)
         return Repair(request, (*_climbed(rung), *anomalies, *found, *projected.anomalies, *rewritten))
 
     def _judged(self, request: dict[str, Any], kept: Verbatim, facts: Mapping[str, Any]) -> list[Violation]:

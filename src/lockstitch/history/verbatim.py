@@ -6,7 +6,7 @@ order of fields, its spelling and what nobody here knows of. One that a validato
 
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -69,13 +69,13 @@ class Verbatim:
                     changed = True
         return changed
 
-    def anomalies(self, places: Sequence[str], named: Iterable[Anomaly]) -> list[Anomaly]:
-        """What happened to elements that did not go back as they came, beyond what is ``named`` already.
+    def anomalies(self, places: Sequence[str], seen: Set[str]) -> list[Anomaly]:
+        """What happened to elements that did not go back as they came.
 
-        ``places`` are those of the messages that the elements were read into, as the projection names them.
+        ``places`` are those of the messages that the elements were read into, as the projection names them;
+        of those ``seen``, something has been said already.
         """
         kept = set(self._chosen)
-        seen = {anomaly.where for anomaly in named}
         found: list[Anomaly] = []
         for index, element in enumerate(self._read):
             if index in kept:
