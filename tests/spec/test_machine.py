@@ -393,6 +393,20 @@ TRANSITIONS: dict[str, tuple[Rules, Sequence[got.Input], tuple[fx.Effect, ...]]]
             fx.Compact("overflow"),
         ),
     ),
+    "a history that is too long is made shorter before the request": (
+        replace(RULES, can_compact=True),
+        [START, replace(READY, crowded=True)],
+        (fx.Compact("threshold"),),
+    ),
+    "a shorter history is sent even if it is still crowded": (
+        replace(RULES, can_compact=True),
+        [START, replace(READY, crowded=True), got.CompactionDone(applied=True), replace(READY, crowded=True)],
+        (
+            fx.Append((log.AttemptStart(turn=1, step=1, attempt=1, input_estimate=7),)),
+            fx.Flush(),
+            fx.CallModel(),
+        ),
+    ),
     "a window that cannot be made smaller ends the turn": (
         replace(RULES, can_compact=True),
         [*CALLED, refused(OVERFLOW), got.CompactionDone(applied=False)],

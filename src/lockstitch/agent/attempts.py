@@ -27,12 +27,14 @@ from .inputs import (
     RequestUnfit,
 )
 from .recovery import MAX_LOWERED, disposition, is_server_error, next_rung, refused_tool
-from .state import Calling, Compacting, Ending, Judging, State, Storing, Waiting
+from .state import MAX_COMPACTIONS, Calling, Compacting, Ending, Judging, State, Storing, Waiting
 from .turns import Move
 
 
 def request_ready(state: State, ready: RequestReady) -> Move:
     """Intent before effect (P9): the attempt is durable before the request leaves."""
+    if ready.crowded and state.rules.can_compact and state.compactions == 0:
+        return turns.compact(replace(state, attempt=state.attempt - 1), Compacting(None))
     start = AttemptStart(
         turn=state.turn,
         step=state.step,
@@ -97,10 +99,11 @@ def error_hook_said(state: State, judging: Judging, said: ErrorHookSaid) -> Move
 
 def compaction_done(state: State, compacting: Compacting, done: CompactionDone) -> Move:
     """Try again with the shorter history; if there is none, the overflow stands."""
+    state = _billed(state, done.usage)
     if state.ending is not None:
         return turns.close_step(state, state.ending)
     if compacting.failure is not None and not done.applied:
-        return _give_up(state, compacting.failure, "the history could not be made shorter")
+        return _give_up(state, done.failure or compacting.failure, "the history could not be made shorter")
     # A new history deserves the plain form again: what was refused may be gone.
     return turns.prepare(replace(state, rung="normal", base_rung="normal", refusal=None))
 
@@ -203,8 +206,10 @@ def _climb(state: State, failure: Failure, *, to_media: bool = False) -> Move:
 
 
 def _compact(state: State, failure: Failure) -> Move:
-    if state.compacted or not state.rules.can_compact:
+    if not state.rules.can_compact:
         return _give_up(state, failure)
+    if state.compactions >= MAX_COMPACTIONS:
+        return _give_up(state, failure, "the shortest form of the history is still refused as too long")
     return turns.compact(state, Compacting(failure))
 
 

@@ -13,28 +13,26 @@ EVERY_BYTES: Final = 16 * 1024
 
 
 class Coalescer:
-    """Joins neighbouring deltas of one block until enough time or text has passed."""
+    """Joins neighbouring deltas of one block until there is enough text, or somebody says it is time.
+
+    It has no clock: whoever holds it calls ``flush`` no later than ``EVERY_MS`` after the first delta.
+    """
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._bytes = 0
         self._index = 0
         self._block: Literal["text", "reasoning"] = "text"
-        self._since_ms: int | None = None
 
-    def add(
-        self, index: int, block: Literal["text", "reasoning"], text: str, now_ms: int
-    ) -> tuple[AssistantDelta, ...]:
+    def add(self, index: int, block: Literal["text", "reasoning"], text: str) -> tuple[AssistantDelta, ...]:
         """What is to be logged now; usually nothing."""
         out: tuple[AssistantDelta, ...] = ()
-        if self._parts and (index, block) != (self._index, self._block):
+        if index != self._index or block != self._block:
             out = self.flush()
-        self._index, self._block = index, block
+            self._index, self._block = index, block
         self._parts.append(text)
         self._bytes += len(text) if text.isascii() else len(text.encode())
-        if self._since_ms is None:
-            self._since_ms = now_ms
-        if self._bytes >= EVERY_BYTES or now_ms - self._since_ms >= EVERY_MS:
+        if self._bytes >= EVERY_BYTES:
             out += self.flush()
         return out
 
@@ -45,5 +43,4 @@ class Coalescer:
         delta = AssistantDelta(index=self._index, block=self._block, text="".join(self._parts))
         self._parts.clear()
         self._bytes = 0
-        self._since_ms = None
         return (delta,)

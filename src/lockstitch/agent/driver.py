@@ -26,7 +26,7 @@ from ..tools.contract import ToolContext
 from ..tools.registry import Registry
 from ..tools.run import Ran, run_call
 from . import effects as fx
-from . import events, hooks
+from . import events, hooks, tracing
 from . import inputs as got
 from .approval import Approvals
 from .channel import Channel
@@ -88,6 +88,19 @@ class Models(Protocol):
     ) -> Any: ...
 
 
+class Compactor(Protocol):
+    """Makes the history shorter, by events of its own in the log."""
+
+    async def compact(
+        self,
+        trigger: Literal["threshold", "overflow"],
+        severity: int,
+        tell: Callable[[events.UserEvent], Awaitable[None]],
+    ) -> got.CompactionDone:
+        """Shorten it. Cancelled, it leaves the log with its compaction closed or not begun."""
+        ...
+
+
 @dataclass(slots=True)
 class World:
     """What the driver acts on and asks. Time and chance are injected, so a test can hold them still."""
@@ -102,6 +115,7 @@ class World:
     jitter: Callable[[], float]
     approvals: Approvals
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    compactor: Compactor | None = None
     hooks: Hooks = field(default_factory=Hooks)
     tool_context: Callable[[ToolCall, Callable[[str], None]], ToolContext] | None = None
     output_check: Callable[[str], Awaitable[got.StopHookSaid]] | None = None
@@ -128,6 +142,7 @@ class Driver:
         self._tasks: set[asyncio.Task[None]] = set()
         self._asking: set[asyncio.Task[None]] = set()
         self._tools: set[asyncio.Task[Ran]] = set()
+        self._compacting: asyncio.Task[got.CompactionDone] | None = None
         self._stream: Any = None
         self._prepared: Prepared | None = None
         self._stopping = False
@@ -176,7 +191,7 @@ class Driver:
             case fx.AskStopHook(text=text):
                 self._ask(self._stop_hook(text))
             case fx.Compact():
-                self.tell(got.CompactionDone(applied=False))
+                self._begin_compaction(effect)
             case fx.Decide(position=position, call=call):
                 self._ask(self._decide(position, call))
             case fx.RunTool(position=position, call=call):
@@ -205,13 +220,28 @@ class Driver:
         self.tell(prepared.ready)
 
     async def _call_model(self) -> None:
-        world, prepared = self._world, self._prepared
+        """Ends in one ``AttemptEnded``, also where something of ours breaks."""
+        prepared, endpoint = self._prepared, self._world.requests.endpoint
         assert prepared is not None, "a model is called only with a prepared request"
-        endpoint = world.requests.endpoint
+        decoded: Decoded | None = None
+        try:
+            with tracing.attempt(
+                self._world.context.session_id, endpoint.profile.name, endpoint.model
+            ) as span:
+                decoded = await self._streamed(prepared, endpoint)
+                span.set(tracing.usage_attributes(decoded.usage))
+                span.set({"gen_ai.response.finish_reasons": [decoded.finish.reason]})
+                if decoded.finish.failure is not None:
+                    span.failed(decoded.finish.failure.code)
+        finally:
+            self._stream = None
+            self._judge(prepared, decoded or lost("the model call broke off inside of Lockstitch"))
+
+    async def _streamed(self, prepared: Prepared, endpoint: Endpoint) -> Decoded:
+        world = self._world
         window = endpoint.profile.context_window
         ratio = prepared.input_estimate / window if window else None
         deltas = Shown(world)
-        decoded: Decoded | None = None
         try:
             async with world.models.stream(
                 endpoint, prepared.wire, input_estimate=prepared.input_estimate, context_ratio=ratio
@@ -220,14 +250,13 @@ class Driver:
                 if self._stopping:
                     stream.cancel()
                 async for chunk in stream:
-                    await self._show(chunk, deltas)
-            decoded = stream.result
+                    event = deltas.take(chunk)
+                    if event is not None and not self._channel.put(event):
+                        await self._channel.send(event)
+            result: Decoded = stream.result
+            return result
         finally:
-            self._stream = None
             deltas.close()
-            if decoded is None:
-                decoded = lost("the model call broke off inside of Lockstitch; please report this")
-            self._judge(prepared, decoded)
 
     def _judge(self, prepared: Prepared, decoded: Decoded) -> None:
         requests, why = self._world.requests, decoded.finish.failure
@@ -244,17 +273,6 @@ class Driver:
                 model=endpoint.model,
             )
         )
-
-    async def _show(self, chunk: Chunk, deltas: "Shown") -> None:
-        match chunk:
-            case chunks.TextDelta(index=index, text=text):
-                deltas.add(index, "text", text)
-                await self._channel.send(events.TextDelta(text))
-            case chunks.ReasoningDelta(index=index, text=text):
-                deltas.add(index, "reasoning", text)
-                await self._channel.send(events.ReasoningDelta(text))
-            case _:
-                pass
 
     async def _wait(self, delay_s: float) -> None:
         await self._world.sleep(delay_s)
@@ -276,6 +294,24 @@ class Driver:
         more = None if hook is None else await hooks.ask(hook, text)
         messages: tuple[tuple[Block, ...], ...] = ((Text(more),),) if more else ()
         self.tell(got.StopHookSaid(messages))
+
+    def _begin_compaction(self, wanted: fx.Compact) -> None:
+        compactor = self._world.compactor
+        if compactor is None:
+            self.tell(got.CompactionDone(applied=False))
+            return
+        task = asyncio.create_task(compactor.compact(wanted.trigger, wanted.severity, self._channel.send))
+
+        def answer(done: asyncio.Task[got.CompactionDone]) -> None:
+            self._compacting = None
+            error = None if done.cancelled() else done.exception()
+            if error is not None:
+                self._break(error)
+            lost_it = done.cancelled() or error is not None
+            self.tell(got.CompactionDone(applied=False) if lost_it else done.result())
+
+        self._compacting = task
+        task.add_done_callback(answer)
 
     # ---- tools ----
 
@@ -301,15 +337,20 @@ class Driver:
         def answer(done: asyncio.Task[Ran]) -> None:
             # Not in the task's own `finally`: one that is cancelled before it began never gets there.
             self._tools.discard(done)
-            ran = None if done.cancelled() or done.exception() is not None else done.result()
-            self.tell(ended(position, ran))
+            error = None if done.cancelled() else done.exception()
+            if error is not None:
+                self._break(error)
+            self.tell(ended(position, None if done.cancelled() or error is not None else done.result()))
 
         self._tools.add(task)
         task.add_done_callback(answer)
 
     async def _run_tool(self, call: ToolCall) -> Ran:
-        ran = await run_call(self._world.registry, call, self._tool_context(call))
-        hook = self._world.hooks.after_tool
+        world = self._world
+        with tracing.tool(world.context.session_id, call.name, call.id) as span:
+            ran = await run_call(world.registry, call, self._tool_context(call))
+            tracing.end_of_tool(span, ran)
+        hook = world.hooks.after_tool
         if hook is not None:
             try:
                 changed: Ran | None = await hooks.ask(hook, call, ran)
@@ -317,7 +358,7 @@ class Driver:
                 self._break(error)
                 return ran
             ran = changed or ran
-        return dataclasses.replace(ran, content=await stored(ran.content, self._world.log.blobs))
+        return dataclasses.replace(ran, content=await stored(ran.content, world.log.blobs))
 
     def _tool_context(self, call: ToolCall) -> ToolContext:
         def progress(text: str) -> None:
@@ -355,11 +396,13 @@ class Driver:
         self._stopping = True
         if self._stream is not None:
             self._stream.cancel()
-        for task in (*self._asking, *self._tools):
+        for task in (*self._asking, *self._tools, *([self._compacting] if self._compacting else [])):
             task.cancel()
 
     async def _stop_everything(self) -> None:
-        left = {*self._tasks, *self._tools}
+        left: set[asyncio.Task[Any]] = {*self._tasks, *self._tools}
+        if self._compacting is not None:
+            left.add(self._compacting)
         for task in left:
             task.cancel()
         if left:
@@ -374,9 +417,18 @@ class Shown:
         self._deltas = Coalescer()
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, index: int, block: Literal["text", "reasoning"], text: str) -> None:
-        due = self._deltas.add(index, block, text, self._world.clock_ms())
-        if due:
+    def take(self, chunk: Chunk) -> events.UserEvent | None:
+        """Log what a chunk shows, and give the event that shows it; None for a chunk that shows nothing."""
+        if type(chunk) is chunks.TextDelta:
+            self._add(chunk.index, "text", chunk.text)
+            return events.TextDelta(chunk.text)
+        if type(chunk) is chunks.ReasoningDelta:
+            self._add(chunk.index, "reasoning", chunk.text)
+            return events.ReasoningDelta(chunk.text)
+        return None
+
+    def _add(self, index: int, block: Literal["text", "reasoning"], text: str) -> None:
+        if due := self._deltas.add(index, block, text):
             self._world.append(*due)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(EVERY_MS / 1000, self._flush)

@@ -76,6 +76,8 @@ class Compact:
     """``CompactionDone``."""
 
     trigger: Literal["threshold", "overflow"]
+    severity: int = 0
+    """How much may be given up; see ``history.compact``."""
 
 
 @dataclass(frozen=True, slots=True)

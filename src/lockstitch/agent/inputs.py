@@ -12,6 +12,7 @@ from ..history.decode import Decoded
 from ..schema.blocks import Block, Image, Text
 from ..schema.events import Body, ToolOutcome, UserMessage
 from ..schema.failures import Failure
+from ..schema.usage import Usage
 from .events import UserEvent
 
 
@@ -40,6 +41,8 @@ class RequestReady:
     bodies: tuple[Body, ...] = ()
     """To be logged before the attempt: a changed request header, repairs not logged yet."""
     events: tuple[UserEvent, ...] = ()
+    crowded: bool = False
+    """The window is nearly full: the history should be made shorter first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,11 @@ class StopHookSaid:
 @dataclass(frozen=True, slots=True)
 class CompactionDone:
     applied: bool
+    """Whether the history is shorter than it was."""
     failure: Failure | None = None
+    """Why it is not, if a model call is to blame."""
+    usage: Usage | None = None
+    """Of the model calls it took."""
 
 
 @dataclass(frozen=True, slots=True)

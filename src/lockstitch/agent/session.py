@@ -17,6 +17,7 @@ from ..session.reports import OpenReport
 from ..session.store import SessionLog
 from . import effects as fx
 from . import inputs as got
+from . import tracing
 from .driver import Driver, World
 from .media import stored
 from .result import Result
@@ -87,6 +88,28 @@ class Session:
         """US dollars for ``usage`` at the current model's price; None where that is not known."""
         price = self._parts.rules.price
         return None if price is None else price.of(self.usage)
+
+    @property
+    def model(self) -> str:
+        """Where requests go, as ``provider:model``."""
+        endpoint = self._parts.world.requests.endpoint
+        return f"{endpoint.profile.name}:{endpoint.model}"
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens that the model takes; None where that is not known."""
+        return self._parts.world.requests.endpoint.profile.context_window
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of the next prompt, as far as they can be told before it is sent."""
+        return self._parts.world.requests.estimate(self._parts.world.context)
+
+    @property
+    def queued(self) -> tuple[str, ...]:
+        """Text of the input that waits to be said to the model, in order."""
+        waiting = self._parts.world.context.queued.values()
+        return tuple("".join(b.text for b in item.content if isinstance(b, Text)) for item in waiting)
 
     @property
     def read_only(self) -> bool:
@@ -178,7 +201,11 @@ class Session:
         world.output_check = None if output is None else output.check
         while True:
             driver = Driver(world, self._machine(), running.channel)
-            await running.drive(driver, requested)
+            header = world.requests.header
+            with tracing.turn(self.id, header.provider, header.model) as span:
+                await running.drive(driver, requested)
+                span.set(tracing.usage_attributes(driver.state.turn_usage))
+                tracing.end_of_turn(span, driver.ending)
             follows = any(item.mode == "follow_up" for item in world.context.queued.values())
             if not follows or driver.ending != fx.EndTurn("completed") or running.cancelled is not None:
                 return
@@ -192,7 +219,11 @@ class Session:
         # An MCP server may have become ready since the last turn; within one the tools stay the same.
         world.registry = parts.tools.registry(parts.more_tools)
         world.requests.offer(world.registry)
-        rules = replace(parts.tools.rules(parts.rules, world.registry), stop_hook=wants_stop_hook)
+        rules = replace(
+            parts.tools.rules(parts.rules, world.registry),
+            stop_hook=wants_stop_hook,
+            can_compact=world.compactor is not None,
+        )
         header = world.requests.header
         return machine_state(
             rules, world.context, world.carried, provider=header.provider, model=header.model

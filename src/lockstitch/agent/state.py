@@ -15,6 +15,8 @@ MAX_STEPS: Final = 200
 MAX_PARALLEL: Final = 8
 """Tools that run at once, of those that are declared safe for it."""
 NO_USAGE: Final = Usage()
+MAX_COMPACTIONS: Final = 4
+"""Of one step: before the request, and three times because it was refused as too long all the same."""
 MAX_STOP_REQUESTS: Final = 10
 """How often the hooks at the end of a turn may send the model back to work."""
 
@@ -210,8 +212,8 @@ class State:
     """Tools that the provider refused: they are left out for the rest of the turn."""
     server_failures: int = 0
     """Turns in a row, up to the last one, that ended over a server error in spite of every retry."""
-    compacted: bool = False
-    """Whether this step has compacted already; twice would be a loop."""
+    compactions: int = 0
+    """How often this step has compacted already; each time more is given up, and the number is bounded."""
     queue: tuple[Queued, ...] = ()
     reminders: tuple[str, ...] = ()
     """Said to the model at the next step, as messages of the runtime."""

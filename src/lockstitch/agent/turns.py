@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import TypeAlias
 
+from ..history.compact import SEVERITIES
 from ..schema.blocks import Block, Text
 from ..schema.events import (
     Body,
@@ -71,7 +72,7 @@ def begin_step(state: State, bodies: list[Body] | None = None) -> Move:
         rung=state.base_rung,
         refusal=None,
         lowered=0,
-        compacted=False,
+        compactions=0,
         step_failed_ms=None,
         reminders=(),
         queue=tuple(queued for queued in state.queue if queued.mode != "steer"),
@@ -87,15 +88,21 @@ def prepare(state: State) -> Move:
         return close_step(state, spent)
     state = replace(state, phase=Preparing(), attempt=state.attempt + 1)
     wanted = Prepare(
-        state.turn, state.step, state.attempt, state.rung, lowered=state.lowered, without=state.without
+        state.turn,
+        state.step,
+        state.attempt,
+        state.rung,
+        lowered=state.lowered,
+        without=state.without,
     )
     return state, (wanted,)
 
 
 def compact(state: State, phase: Compacting) -> Move:
-    """Make room once in this step, then prepare again."""
-    effect = Compact("threshold" if phase.failure is None else "overflow")
-    return replace(state, phase=phase, compacted=True), (effect,)
+    """Make room, more each time in this step, then prepare again."""
+    severity = min(state.compactions, SEVERITIES - 1)
+    effect = Compact("threshold" if phase.failure is None else "overflow", severity)
+    return replace(state, phase=phase, compactions=state.compactions + 1), (effect,)
 
 
 def next_step(state: State) -> Move:
