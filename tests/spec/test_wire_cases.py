@@ -1,6 +1,7 @@
 """The field cases: what users met, through the same function as ``lockstitch wire decode``.
 
-A line of ``tests/recorded/cases/wire.jsonl`` is one case. ``input`` holds the payload of each ``data:`` line,
+A line of ``tests/recorded/cases/wire.jsonl`` or ``wire_more.jsonl`` is one case (the second file holds further
+ones of the same kinds, ``derived`` or from the report in ``source``). ``input`` holds the payload of each ``data:`` line,
 or the reads of a body as base64; ``expected`` the message, finish, usage and class of error, or ``one_of``
 several; ``<synthetic>`` stands for any fresh id, and null arguments with ``invalid`` for a call that must not
 be run.
@@ -18,12 +19,11 @@ from lockstitch.history.decode import Decoded, decode
 from lockstitch.schema.blocks import ToolCall
 from lockstitch.wire import strict_json
 
+RECORDED = Path(__file__).parents[1] / "recorded" / "cases"
 CASES = {
     case["id"]: case
-    for case in map(
-        json.loads,
-        (Path(__file__).parents[1] / "recorded/cases/wire.jsonl").read_text(encoding="utf-8").splitlines(),
-    )
+    for name in ("wire.jsonl", "wire_more.jsonl")
+    for case in map(json.loads, (RECORDED / name).read_text(encoding="utf-8").split("\n")[:-1])
 }
 CODES = {
     "empty_response": ("EMPTY_RESPONSE",),
@@ -32,6 +32,13 @@ CODES = {
     "overloaded": ("OVERLOADED",),
     "upstream_error": ("SERVER", "OVERLOADED"),
     "protocol_error": ("MALFORMED_RESPONSE", "NOT_AN_API"),
+    "malformed_frame": ("MALFORMED_RESPONSE",),
+    "not_an_api": ("NOT_AN_API",),
+    "rate_limited": ("RATE_LIMIT",),
+    "quota": ("QUOTA",),
+    "auth": ("AUTH",),
+    "content_filter": ("CONTENT_FILTER",),
+    "context_overflow": ("CONTEXT_WINDOW_EXCEEDED",),
 }
 
 

@@ -149,7 +149,7 @@ class MarkupFilter:
         return rest[stop + length :]
 
     def _without_orphan(self, rest: str) -> str:
-        """What is left to look at without the end of a wrapper that never began; nothing while it may come."""
+        """What is left to look at without the end of a wrapper that never began; nothing while it may."""
         begun = rest.lstrip()
         if len(rest) - len(begun) <= _SPACE_MAX:
             if begun.startswith(_WRAPPER_END):

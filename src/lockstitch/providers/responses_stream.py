@@ -1,8 +1,8 @@
 """Stream translation of openai-responses: the events of ``/responses`` become our chunks.
 
-Items are told apart by their id and by ``output_index``; gateways leave out or change either, so whichever
-is known finds the item. What is given again at the end of a part, an item or the response completes what
-streamed and never erases it.
+Items are told apart by their id, calls also by their call id, and by ``output_index``; gateways leave out,
+change or confuse them, so whichever is known finds the item. What is given again at the end of a part, an
+item or the response completes what streamed and never erases it.
 
 Source: OpenAI API reference, "Responses streaming events" and "The response object"
 (developers.openai.com/api/reference, read 2026-11-30).
@@ -56,6 +56,7 @@ class ResponsesStream(EventTranslator):
         super().__init__(profile, tools, mint)
         self._items: list[_Item] = []
         self._by_id: dict[str, _Item] = {}
+        self._by_call_id: dict[str, _Item] = {}
         self._by_index: dict[int, _Item] = {}
         self._unplaced: dict[_Kind, _Item] = {}
         """Items of events that say neither id nor index, one of a kind."""
@@ -107,11 +108,14 @@ class ResponsesStream(EventTranslator):
 
     # ---- items -------------------------------------------------------------------------------
 
-    def _find(self, id: Any, index: Any, kind: _Kind) -> _Item:
-        """The item that an event is about, opened if it is new."""
+    def _find(self, id: Any, index: Any, kind: _Kind, call_id: Any = None) -> _Item:
+        """The item that an event is about, opened if it is new. Gateways write the call id where an item's
+        belongs (https://github.com/lidge-jun/opencodex/pull/1361, read 2026-11-30)."""
         known_id = text_of(id) or None
         known_index = number_of(index)
         item = self._by_id.get(known_id) if known_id is not None else None
+        if item is None and kind == "call":
+            item = self._by_call_id.get(text_of(call_id) or known_id or "")
         if item is None and known_index is not None:
             item = self._by_index.get(known_index)
         if item is None and known_id is None and known_index is None:
@@ -153,7 +157,8 @@ class ResponsesStream(EventTranslator):
     def _item_done(self, value: Mapping[str, Any]) -> None:
         wire = object_of(value.get("item"))
         kind = _KINDS.get(text_of(wire.get("type")), "other")
-        self._complete(self._find(wire.get("id"), value.get("output_index"), kind), wire)
+        id = wire.get("id", wire.get("item_id"))  # Bedrock: https://github.com/anomalyco/opencode/pull/46885
+        self._complete(self._find(id, value.get("output_index"), kind, wire.get("call_id")), wire)
 
     def _complete(self, item: _Item, wire: Mapping[str, Any]) -> None:
         """An item given whole: adds what its events left out."""
@@ -235,16 +240,18 @@ class ResponsesStream(EventTranslator):
                 _arguments_text(wire.get("arguments")),
             )
         )
+        if call_id := text_of(wire.get("call_id")):
+            self._by_call_id.setdefault(call_id, item)
         if call is not None and (id := text_of(wire.get("id")) or item.id):
             call.replay = self._replay(item_id=id)
 
     def _arguments(self, value: Mapping[str, Any], piece: str) -> None:
-        item = self._find(value.get("item_id"), value.get("output_index"), "call")
+        item = self._find(value.get("item_id"), value.get("output_index"), "call", value.get("call_id"))
         if not self._builder.call_arguments(item.key, piece):
             self._builder.call(CallDelta(item.key, arguments=piece))
 
     def _arguments_done(self, value: Mapping[str, Any]) -> None:
-        item = self._find(value.get("item_id"), value.get("output_index"), "call")
+        item = self._find(value.get("item_id"), value.get("output_index"), "call", value.get("call_id"))
         if name := text_of(value.get("name")):
             self._builder.complete_name(item.key, name)
             self._builder.call(CallDelta(item.key, name=name))
@@ -277,6 +284,8 @@ class ResponsesStream(EventTranslator):
         for position, wire in enumerate(output):
             kind = _KINDS.get(text_of(wire.get("type")), "other")
             item = self._by_id.get(text_of(wire.get("id")))
+            if item is None and kind == "call":
+                item = self._by_call_id.get(text_of(wire.get("call_id")))
             if item is None or item.kind != kind:
                 at = self._by_index.get(position)
                 item = at if at is not None and at.kind == kind else self._unplaced.pop(kind, None)
