@@ -1,5 +1,6 @@
 """The documents are true: named tests exist, links lead somewhere, examples run."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import lockstitch
 from lockstitch.cli.main import cli
 from lockstitch.testing.gateway import running_gateway
+from lockstitch.testing.scripted_model import ScriptedModel
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -103,3 +105,27 @@ def test_every_command_and_option_is_in_the_manual() -> None:
     ]
     missing += [path for path in found if path.split()[-1] not in manual]
     assert missing == []
+
+
+async def test_the_agent_guides_snippets_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In order, as one program, with a scripted model for ``model``."""
+    monkeypatch.setenv("LOCKSTITCH_HOME", str(tmp_path))
+    script = [
+        {"tool_calls": [{"name": "add", "arguments": {"a": 17, "b": 25}}]},
+        "42.",
+        "84.",
+        '{"name": "Chongqing", "people": 32054159}',
+    ]
+    model = ScriptedModel(script, strict="openai-chat")
+    space: dict[str, object] = {"model": model, "__name__": "guide"}
+    for snippet in blocks("docs/agent.md", "python"):
+        code = compile(snippet, "docs/agent.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        made = eval(code, space)
+        if made is not None:
+            await made
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("42. Usage(")
+    assert printed[1:] == ["False What is 17 + 25? 4", "84.(completed)", "32054159"]
+    assert model.left == 0
