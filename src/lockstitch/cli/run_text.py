@@ -8,6 +8,7 @@ import click
 
 from ..agent import events
 from ..agent.events import UserEvent
+from ..history.ladder import told
 from ..schema.errors import CallerError
 from ..session.reports import OpenReport
 from ..tools.text import clean
@@ -56,9 +57,7 @@ class TextPrinter:
             case events.Retrying(retry=retry, delay_ms=delay_ms):
                 self._note(f"retry {retry} in {delay_ms / 1000:.1f} s", dim=True)
             case events.Repaired(anomalies=anomalies, rung=rung):
-                kinds = sorted({anomaly.kind for anomaly in anomalies})
-                way = "" if rung == "normal" else f" (sent as {rung})"
-                self._note(f"request repaired{way}: {', '.join(kinds) or 'nothing left out'}")
+                self._note(f"request mended: {told(rung, anomalies)}")
             case events.Compacted(tokens_before=before, tokens_after=after):
                 self._note(f"history summarised: {before} tokens to {after}")
             case events.TurnEnded():
