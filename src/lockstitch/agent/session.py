@@ -120,6 +120,11 @@ class Session:
         """The workspace of the tools."""
         return self._parts.cwd
 
+    async def rename(self, title: str) -> None:
+        """Give the session a title. Durable."""
+        self._parts.world.append(Title(title=title))
+        await self._parts.log.flush()
+
     # ---- turns ----
 
     def send(self, prompt: str | Sequence[Block], *, output: type[T] | None = None) -> Turn[T]:
