@@ -283,7 +283,7 @@ class ModelStream:
             accepted=self._answer is not None and 200 <= self._answer.status < 300,
             began=decoder.data_frames > 0,
             input_estimate=self._input_estimate,
-            argument_chars=decoder.argument_chars,
+            argument_chars=0 if decoded.finish.failure is None else decoder.argument_chars,
         )
 
 

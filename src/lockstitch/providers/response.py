@@ -109,7 +109,7 @@ class ResponseBuilder:
         if part is not None:
             self._raw.setdefault(("text", part), []).append(piece)
         if self._think.passing:
-            self._writer.text(self._sorter.passed(piece), part)
+            self._writer.text(self._sorter.passed(piece) if self._sorter.filters else piece, part)
         else:
             self._give(self._sorter.text(piece), part)
 

@@ -18,6 +18,8 @@ class TextSorter:
         """``families``: of markup that becomes calls (``markup``); ``tools``: names that were offered."""
         self.think = ThinkTags()
         """While it is ``passing``, ``passed`` is a cheaper ``text``."""
+        self.filters = bool(families)
+        """Markup is looked for: else ``passed`` gives back what it is given, and may be left out."""
         self._in_text = markup.MarkupFilter(families, tools) if families else None
         self._in_reasoning = markup.MarkupFilter(families, tools, code=False) if families else None
 
