@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import apsw
 
@@ -13,6 +14,9 @@ from .listing import INDEX_NAME, list_sessions, refreshed, search_sessions
 from .lock import owner
 from .names import session_id_of
 from .reports import Hits, Listing
+
+CLOSE_READS_MAX_BYTES: Final = 1024 * 1024
+"""Of a log for the index while a session closes; a longer reading is left to the next listing."""
 
 
 class FileIndex:
@@ -32,7 +36,10 @@ class FileIndex:
     def catch_up(self, name: str) -> None:
         """The session of that directory was written and is free again."""
         try:
-            refreshed(self._index, name, self._index.known_of(name), FileSource(self._root, name))
+            known, source = self._index.known_of(name), FileSource(self._root, name)
+            unread = source.state()[1] - (known.bytes if known is not None else 0)
+            if unread <= CLOSE_READS_MAX_BYTES:
+                refreshed(self._index, name, known, source)
         except (apsw.Error, OSError):
             return  # it stays marked, and the next listing reads it
 

@@ -57,7 +57,7 @@ def refusal(state: LogState, body: Body) -> str | None:
     """
     if state.start is None and not isinstance(body, SessionStart):
         return "the log does not begin with a session_start"
-    check: Callable[[LogState, Any], str | None] | None = _CHECKS.get(type(body))
+    check: Callable[[LogState, Any], str | None] | None = CHECKS.get(type(body))
     return "not an event body" if check is None else check(state, body)
 
 
@@ -345,7 +345,7 @@ def _no_exchange(content: tuple[Block, ...]) -> str | None:
     return _no_results(content)
 
 
-_CHECKS: Final[dict[type[Body], Callable[[LogState, Any], str | None]]] = {
+CHECKS: Final[dict[type[Body], Callable[[LogState, Any], str | None]]] = {
     SessionStart: _session_start,
     TurnStart: _turn_start,
     TurnEnd: _turn_end,

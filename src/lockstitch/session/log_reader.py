@@ -8,8 +8,8 @@ import msgspec
 from lockstitch.schema.events import FORMAT_VERSION, Body, Event, SessionRepaired, SessionStart, Unknown
 from lockstitch.wire.jsonl import KIND_OF
 
-from .gate import refusal
-from .log_state import LogState, advance
+from .gate import CHECKS, refusal
+from .log_state import FOLDS, LogState, advance
 from .scan import Damage, Scanner
 
 LISTED_MAX: Final = 100
@@ -63,24 +63,26 @@ class LogReader:
         return damage
 
     def _take(self, items: list[Event | Damage]) -> list[Damage]:
-        state, fold = self.state, self._fold
-        damage = []
+        # Written out instead of calling ``refusal`` and ``advance``: a long log passes here, event by event.
+        state, fold, checks, folds = self.state, self._fold, CHECKS, FOLDS
+        damage: list[Damage] = []
         for index, item in enumerate(items):
             if type(item) is Damage:
                 self._count(item)
                 damage.append(item)
                 continue
-            event = item
-            assert type(event) is Event
-            if event.seq < state.next_seq:
-                event = self._defective(index, event, f"record {state.next_seq - 1} came before it")
-            elif (problem := refusal(state, event.body)) is not None:
-                if state.start is None:
-                    self._imply_start()
-                    problem = refusal(state, event.body)
-                if problem is not None:
-                    event = self._defective(index, event, problem)
-            advance(state, event)
+            event: Event = item  # type: ignore[assignment]  # of two types, it is not the other
+            seq, body = event.seq, event.body
+            kind = type(body)
+            if seq < state.next_seq or state.start is None or checks[kind](state, body) is not None:
+                event = self._unusual(index, event)
+            if event.defect is not None or kind is Unknown:
+                advance(state, event)
+            else:
+                state.next_seq = seq + 1
+                state.time_ms = event.time_ms
+                if (enter := folds.get(kind)) is not None:
+                    enter(state, seq, body)
             if fold is not None:
                 try:
                     fold(event)
@@ -88,12 +90,22 @@ class LogReader:
                     raise FoldFailedError(error) from error
         return damage
 
+    def _unusual(self, index: int, event: Event) -> Event:
+        """The event itself, or marked with what the gate has against it."""
+        if event.seq < self.state.next_seq:
+            return self._defective(index, event, f"record {self.state.next_seq - 1} came before it")
+        problem = refusal(self.state, event.body)
+        if self.state.start is None and problem is not None:
+            self._imply_start()
+            problem = refusal(self.state, event.body)
+        return event if problem is None else self._defective(index, event, problem)
+
     def _imply_start(self) -> None:
         self.state.start = SessionStart(FORMAT_VERSION, self._session_id)
 
     def _defective(self, index: int, event: Event, problem: str) -> Event:
         if len(self.defects) < LISTED_MAX:
-            offset = self.scanner.offsets[index]
+            offset = self.scanner.offset_of(index)
             self.defects.append(Defect(event.seq, offset, kind_of(event.body), problem))
         return Event(event.seq, event.time_ms, event.body, event.needed, problem)
 

@@ -125,7 +125,7 @@ def advance(state: LogState, event: Event) -> None:
     state.time_ms = event.time_ms
     if event.defect is not None:
         state.defects += 1
-    fold: Callable[[LogState, int, Any], None] | None = _FOLDS.get(type(event.body))
+    fold: Callable[[LogState, int, Any], None] | None = FOLDS.get(type(event.body))
     if fold is not None:
         fold(state, seq, event.body)
     elif event.needed and type(event.body) is Unknown and state.too_new is None:
@@ -178,13 +178,15 @@ def _fold_turn_end(state: LogState, seq: int, body: TurnEnd) -> None:
 
 
 def _fold_step_start(state: LogState, seq: int, body: StepStart) -> None:
-    _enter_turn(state, body.turn)
-    state.step_open = False
-    _enter_step(state, body.turn, body.step)
+    if not (state.turn_open and body.turn == state.turn and not state.step_open):
+        _enter_turn(state, body.turn)
+        _leave_step(state)
+    state.step, state.step_open = body.step, True
 
 
 def _fold_step_end(state: LogState, seq: int, body: StepEnd) -> None:
-    _enter_step(state, body.turn, body.step)
+    if not state.step_open or (body.turn, body.step) != (state.turn, state.step):
+        _enter_step(state, body.turn, body.step)
     _leave_step(state)
 
 
@@ -207,7 +209,8 @@ def _fold_request_header(state: LogState, seq: int, body: RequestHeader) -> None
 
 
 def _fold_attempt_start(state: LogState, seq: int, body: AttemptStart) -> None:
-    _enter_step(state, body.turn, body.step)
+    if not state.step_open or (body.turn, body.step) != (state.turn, state.step):
+        _enter_step(state, body.turn, body.step)
     state.attempt = body.attempt
     state.open_attempt = OpenAttempt(seq, max(body.input_estimate, 0))
     state.retry_waiting = False
@@ -221,7 +224,8 @@ def _fold_assistant_delta(state: LogState, seq: int, body: AssistantDelta) -> No
 
 
 def _fold_assistant_message(state: LogState, seq: int, body: AssistantMessage) -> None:
-    _imply_step(state)
+    if not state.step_open:
+        _imply_step(state)
     state.open_attempt = None
     for position, call in enumerate(calls_in(body.content)):
         # A call without identity cannot be answered: the gate refuses its result, the projection drops it.
@@ -282,7 +286,7 @@ def _fold_session_repaired(state: LogState, seq: int, body: SessionRepaired) -> 
     state.told_missing += body.missing
 
 
-_FOLDS: Final[dict[type[Body], Callable[[LogState, int, Any], None]]] = {
+FOLDS: Final[dict[type[Body], Callable[[LogState, int, Any], None]]] = {
     SessionStart: _fold_session_start,
     TurnStart: _fold_turn_start,
     TurnEnd: _fold_turn_end,

@@ -15,7 +15,7 @@ from lockstitch.schema.events import (
 )
 from lockstitch.wire.jsonl import encode
 
-from .scan import Damage, LineScanner
+from .scan import Damage, Scanner
 
 LOST_NOTE: Final = "lockstitch.lost"
 """Name of the note that stands where a record was lost, so that the numbers have no gap."""
@@ -49,7 +49,7 @@ class Rewriting:
 
     def lines(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """The lines of the new log, newlines included."""
-        scanner = LineScanner()
+        scanner = Scanner(keep_lines=True)
         for piece in pieces:
             yield from self._events(scanner, scanner.feed(piece))
             if self._full:
@@ -63,7 +63,7 @@ class Rewriting:
             yield encode(self._next_seq, self._time_ms, body)
             self.records += 1
 
-    def _events(self, scanner: LineScanner, items: list[Event | Damage]) -> Iterator[bytes]:
+    def _events(self, scanner: Scanner, items: list[Event | Damage]) -> Iterator[bytes]:
         events = [item for item in items if isinstance(item, Event)]
         lines, scanner.lines = scanner.lines, []
         for event, line in zip(events, lines, strict=True):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from lockstitch.schema.events import Event
-from lockstitch.wire.jsonl import RECORD_MAX_BYTES, BadRecordError, decode, records_within
+from lockstitch.wire.jsonl import RECORD_MAX_BYTES, BadRecordError, decode, decode_intact, records_within
 
 PIECE_BYTES: Final = 64 * 1024
 """A good size of the pieces to feed: memory is a few of them, unless a single record is larger. With a MiB a
@@ -41,17 +41,21 @@ class Damage(NamedTuple):
 class Scanner:
     """Reads a log that is fed in pieces of any size: the same items come out for any split."""
 
-    def __init__(self, *, after: int = -1) -> None:
-        """``after``: number of the last record, if what is fed continues a log that was read before."""
+    def __init__(self, *, after: int = -1, keep_lines: bool = False) -> None:
+        """``after``: number of the last record, if what is fed continues a log that was read before.
+
+        ``keep_lines``: for those who copy logs, ``lines`` holds the bytes of each event, without its newline,
+        until it is cleared.
+        """
         self.records = 0
-        self.offsets: list[int] = []
-        """Where each item begins that the last ``feed`` or ``end`` returned."""
+        self.lines: list[bytes] = []
         self.offset = 0
         """Bytes of all lines that are done with."""
         self.end_offset: int | None = None
         """After ``end``: where the next record may be appended, once anything behind is cut off."""
         self.unterminated = False
         """After ``end``: the last record lacks its newline."""
+        self._keep_lines = keep_lines
         self._pieces: list[bytes] = []
         self._pending = 0
         self._oversize: _Oversize | None = None
@@ -59,24 +63,29 @@ class Scanner:
         self._checksums = array("I", bytes(4 * (after + 1)))
         """Of each record by its number, 0 for one that is missing."""
         self._damaged_since = False
+        self._offsets: list[int] = []
+        """Of the items that are being returned; not kept for those of an intact piece."""
+        self._intact = b""
+        """The intact piece whose items were returned last, or nothing."""
 
     def feed(self, piece: bytes) -> list[Event | Damage]:
         """Events and damage of the lines that ``piece`` completes, in order."""
+        end = piece.rfind(b"\n") + 1
         items: list[Event | Damage] = []
-        self.offsets = []
-        lines = piece.split(b"\n")
-        rest = lines.pop()
-        if lines:
-            lines[0] = self._take_pending(lines[0])
-            for line in lines:
-                self._line(line, items)
-        self._hold(rest)
+        self._offsets = []
+        if end:
+            lines = self._take_pending(piece[:end])
+            if self._oversize is not None or not self._take_intact(lines, items):
+                self._intact = b""
+                for line in lines[:-1].split(b"\n"):
+                    self._line(line, items)
+        self._hold(piece[end:])
         return items
 
     def end(self) -> list[Event | Damage]:
         """Events and damage of the unterminated last line, if there is one."""
         items: list[Event | Damage] = []
-        self.offsets = []
+        self._offsets, self._intact = [], b""
         start = self.offset
         line = self._take_pending(b"")
         self.end_offset = start
@@ -86,7 +95,34 @@ class Scanner:
             self._last_line(start, line, items)
         return items
 
+    def offset_of(self, index: int) -> int:
+        """Where the item of that index begins, of those that ``feed`` or ``end`` returned last."""
+        if not self._intact:
+            return self._offsets[index]
+        lines = self._intact.split(b"\n", index)
+        return self.offset - len(lines[-1])
+
     # --- lines ---------------------------------------------------------------------------------------------
+
+    def _take_intact(self, lines: bytes, items: list[Event | Damage]) -> bool:
+        """Take all lines at once if nothing about them is unusual: what a log consists of, as a rule."""
+        decoded = decode_intact(lines)
+        if decoded is None:
+            return False
+        events, checksums = decoded
+        first = self._last_seq + 1
+        if [event.seq for event in events] != list(range(first, first + len(events))):
+            return False
+        self._last_seq += len(events)
+        self._checksums.extend(checksums)
+        self._damaged_since = False
+        self.records += len(events)
+        self.offset += len(lines)
+        self._intact = lines
+        items += events
+        if self._keep_lines:
+            self.lines += lines[:-1].split(b"\n")
+        return True
 
     def _hold(self, rest: bytes) -> None:
         if self._oversize is not None:
@@ -173,8 +209,10 @@ class Scanner:
             return
         self._damaged_since = False
         self.records += 1
-        self.offsets.append(offset)
+        self._offsets.append(offset)
         items.append(event)
+        if self._keep_lines:
+            self.lines.append(line)
 
     def _counts_out_of_order(
         self, event: Event, line: bytes, offset: int, items: list[Event | Damage]
@@ -203,27 +241,12 @@ class Scanner:
         return True
 
     def _add(self, damage: Damage, items: list[Event | Damage]) -> None:
-        self.offsets.append(damage.offset)
+        self._offsets.append(damage.offset)
         items.append(damage)
 
     def _damage(self, offset: int, data: bytes, reason: str, *, torn: bool = False) -> Damage:
         digest = hashlib.sha256(data).hexdigest()[:16]
         return Damage(offset, len(data), digest, reason, torn, self._last_seq)
-
-
-class LineScanner(Scanner):
-    """A scanner that also keeps the records' own bytes, for those who copy logs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[bytes] = []
-        """Of each event since the list was last cleared, as it lies in the log, without its newline."""
-
-    def _take(self, event: Event, line: bytes, offset: int, items: list[Event | Damage]) -> None:
-        before = self.records
-        super()._take(event, line, offset, items)
-        if self.records > before:
-            self.lines.append(line)
 
 
 class _Oversize:

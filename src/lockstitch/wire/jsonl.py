@@ -7,7 +7,9 @@ record nor its end can occur in a string; that makes it possible to search a dam
 """
 
 import re
+import struct
 import zlib
+from binascii import unhexlify
 from typing import Annotated, Any, Final, Union
 
 import msgspec
@@ -24,6 +26,7 @@ _INTEGER_MAX: Final = 2**53 - 1  # exact in every JSON reader
 _TAIL_BYTES: Final = len(b',"crc":"00000000"}')
 _crc32 = zlib.crc32
 _TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}')
+_TAIL_START: Final = b',"crc":"'
 _HEAD = re.compile(rb'\{"seq":')
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_INTEGER_MAX)]
@@ -52,6 +55,7 @@ _ENVELOPES: Final = tuple(
         tag=kind,
         frozen=True,
         kw_only=True,
+        gc=False,
     )
     for kind, body in KINDS.items()
 )
@@ -96,6 +100,30 @@ def decode(line: bytes) -> Event:
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadRecordError(f"not a record: {error}") from error
     return Event(record.seq, record.time_ms, record.data, record.needed)
+
+
+def decode_intact(lines: bytes) -> tuple[list[Event], tuple[int, ...]] | None:
+    """The events and checksums of whole lines, each ended by a newline, if every one is an intact record.
+
+    None for anything else, also for a kind that this version does not know: then ``decode`` must tell, line
+    by line. Costs half of that, because decoding and comparing are calls for many lines at once.
+    """
+    split = lines.split(b"\n")
+    split.pop()
+    # 16 bytes of each line: `,"crc":"` and the digits. A line that is shorter or shifted spoils the whole.
+    tails = b"".join([line[-_TAIL_BYTES:-2] for line in split])
+    if len(tails) != 16 * len(split) or tails.count(_TAIL_START) != len(split):
+        return None
+    try:
+        stored = struct.unpack(f">{len(split)}I", unhexlify(tails.replace(_TAIL_START, b"")))
+        records = _decoder.decode_lines(lines)
+    except (ValueError, struct.error, msgspec.MsgspecError, RecursionError):
+        return None
+    if len(records) != len(split) or tails != tails.lower():
+        return None
+    if list(stored) != [_crc32(line[:-_TAIL_BYTES]) for line in split]:
+        return None
+    return [Event(record.seq, record.time_ms, record.data, record.needed) for record in records], stored
 
 
 def records_within(line: bytes) -> list[tuple[int, int]]:
