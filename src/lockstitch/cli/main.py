@@ -17,6 +17,7 @@ from .lazy import Entry, LazyGroup
 
 _COMMANDS: Final = {
     "run": Entry("run:run", "Give the agent a task and wait until it is done."),
+    "chat": Entry("chat:chat", "Talk with the agent in the terminal."),
     "models": Entry("models:models", "List providers and models, with windows and prices."),
     "config": Entry("groups:config", "See where settings come from; trust a project's file."),
     "sessions": Entry("groups:sessions", "Look at, check and continue stored sessions."),

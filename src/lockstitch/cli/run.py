@@ -51,7 +51,7 @@ def run(
     call, and exits 130; the session can be continued.
     """
     said = _prompt(prompt, session, go_on=go_on)
-    workspace = _workspace(cwd)
+    workspace = workspace_of(cwd)
     from .workspace_agent import look_around, make_agent
 
     flags = {"model": model, "base_url": base_url, "store": store, "budget.steps": max_steps}
@@ -78,7 +78,8 @@ def _prompt(prompt: str | None, session: str | None, *, go_on: bool) -> str | No
     return prompt
 
 
-def _workspace(cwd: str | None) -> Path | None:
+def workspace_of(cwd: str | None) -> Path | None:
+    """The folder that an option names, if it does. Raises CallerError if there is none."""
     if cwd is None:
         return None
     path = Path(cwd).expanduser()

@@ -1,0 +1,450 @@
+"""A conversation at a terminal, whatever the terminal: lines come in, items go to a view.
+
+One loop takes what the user does in order. While a turn runs a line is queued for the model (it is durable at
+once), unless a question about a tool is open and the line answers it.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias, assert_never
+
+from ..agent import events
+from ..agent.api import Agent, Session, Turn
+from ..agent.approval import Answer, Approver, Decision
+from ..schema.errors import CallerError, LockstitchError
+from ..schema.usage import Usage
+from . import chat_why
+from .chat_items import (
+    CallLine,
+    Item,
+    NoteLine,
+    Tone,
+    UserText,
+    call_line,
+    choices,
+    one_line,
+    question_lines,
+    result_lines,
+    safe,
+)
+from .run_text import mended
+from .workspace_agent import Surroundings
+
+_DENIAL: Final = re.compile(r"(?:n|no)(?:[ ,:]+(.*))?", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """Ctrl-C."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The terminal, or the input, is at its end."""
+
+
+Input: TypeAlias = Typed | Interrupted | Closed
+
+
+class View(Protocol):
+    """Shows a conversation. Nothing here may block for long."""
+
+    interactive: bool
+    """Whether somebody can type while the model works; else the next line waits for the end of the turn."""
+
+    def show(self, item: Item) -> None:
+        """One more item, for good."""
+        ...
+
+    def stream(self, text: str) -> None:
+        """More of the answer, as it comes."""
+        ...
+
+    def settle(self) -> None:
+        """What was streamed is final."""
+        ...
+
+    def withdraw(self) -> None:
+        """What was streamed since the last ``settle`` does not count."""
+        ...
+
+    def changed(self) -> None:
+        """The ``Status`` is another."""
+        ...
+
+
+@dataclass(slots=True)
+class Status:
+    """What goes on now; views read it."""
+
+    activity: str = ""
+    """Empty: nothing runs."""
+    since: float = 0.0
+    """``time.monotonic`` of the turn's start."""
+    progress: str = ""
+    """The last line of a running tool."""
+    question: events.ApprovalNeeded | None = None
+    streamed_chars: int = 0
+    stopping: bool = False
+
+
+Look: TypeAlias = Callable[[str | None], Surroundings]
+"""What the files around a session's workspace say. May block; called in a thread."""
+Opener: TypeAlias = Callable[[Surroundings, str | None, Approver], Agent]
+"""Makes an agent for a model (None: the settings' or the session's own)."""
+
+
+class Talk:
+    """One conversation; ``run`` is its whole life."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        *,
+        look: Look,
+        make_agent: Opener,
+        session_id: str | None,
+    ) -> None:
+        """``around``: what ``look`` found for the first session."""
+        self.around = around
+        self._look = look
+        self.inbox: asyncio.Queue[Input] = asyncio.Queue()
+        self.status = Status()
+        self.reasons = chat_why.Reasons()
+        self.model = around.settings.model
+        self._make_agent = make_agent
+        self._session_id = session_id
+        self._view: View | None = None
+        self._session: Session | None = None
+        self._opened: AbstractAsyncContextManager[Session] | None = None
+        self._turn: Turn[object] | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self._answer: asyncio.Future[Answer] | None = None
+        self._idle = asyncio.Event()
+        self._leaving = False
+        self._armed = False
+
+    # ---- what views and commands read ----
+
+    @property
+    def session(self) -> Session:
+        assert self._session is not None, "a conversation has a session while it runs"
+        return self._session
+
+    @property
+    def is_open(self) -> bool:
+        return self._session is not None
+
+    @property
+    def busy(self) -> bool:
+        return self._watch is not None and not self._watch.done()
+
+    @property
+    def view(self) -> View:
+        assert self._view is not None
+        return self._view
+
+    def note(self, text: str, tone: Tone = "dim") -> None:
+        self.view.show(NoteLine(one_line(text, 500), tone))
+
+    def lines(self, lines: "list[str] | tuple[str, ...]", tone: Tone = "plain") -> None:
+        for line in lines:
+            self.view.show(NoteLine(safe(line), tone))
+
+    # ---- its life ----
+
+    async def run(self, view: View) -> None:
+        """Take inputs until the user leaves. Raises what opening the session raises."""
+        self._view = view
+        await self.open(self._session_id, self.model)
+        for notice in self.around.notices:
+            self.note(notice)
+        try:
+            while not self._leaving:
+                got = await self.inbox.get()
+                match got:
+                    case Typed(text):
+                        await self._typed(text)
+                    case Interrupted():
+                        await self._interrupted()
+                    case Closed():
+                        await self._closed()
+                    case _:
+                        assert_never(got)
+        finally:
+            kept = self._session
+            await self.shut()
+            if kept is not None and kept.messages:
+                self.note(f"session {kept.id} is kept; `lockstitch chat --session {kept.id}` goes on")
+
+    def leave(self) -> None:
+        """End ``run`` behind the input that is being taken."""
+        self._leaving = True
+
+    async def open(self, session_id: str | None, model: str | None) -> None:
+        """Work with this session from here on. The one before has to be shut."""
+        opened = self._make_agent(self.around, model, self._ask).open(session_id)
+        session = await opened.__aenter__()
+        self._opened, self._session = opened, session
+        report = session.report
+        kind = "new session" if report.created else "session"
+        title = f": {session.title}" if session.title else ""
+        self.note(f"{kind} {session.id}{title}, {session.model}, in {session.cwd}")
+        if report.mended:
+            line = f"this session was damaged or interrupted: {mended(report)} (/why)"
+            self.note(line, "warn")
+            self.reasons.add(line, chat_why.of_opening(report))
+        if report.read_only is not None:
+            self.note(f"it can be shown but not continued: {report.read_only}", "bad")
+
+    async def shut(self) -> None:
+        """Cancel what runs, and give the session free."""
+        opened, self._opened, self._session = self._opened, None, None
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result("the user left")
+        if opened is not None:
+            await opened.__aexit__(None, None, None)
+        if self._watch is not None:
+            await asyncio.wait({self._watch})
+
+    async def switch(self, session_id: str | None, model: str | None) -> None:
+        """Another session or model. If that cannot be opened, the old one is opened again, and it is told."""
+        before, old_model, old_around = self.session.id, self.model, self.around
+        await self.shut()
+        try:
+            if session_id not in (None, before):
+                self.around = await asyncio.to_thread(self._look, session_id)
+            await self.open(session_id, model)
+            self.model = model
+        except LockstitchError as error:
+            self.note(str(error), "bad")
+            self.around = old_around
+            await self.open(before, old_model)
+
+    # ---- inputs ----
+
+    async def _typed(self, text: str) -> None:
+        from .chat_commands import run_command
+
+        self._armed = False
+        if not self.view.interactive:
+            await self._ready()
+        if not text.strip():
+            return
+        if self.status.question is not None and (answer := _answer_in(text)) is not None:
+            self._decide(answer, text)
+            return
+        try:
+            if await run_command(self, text):
+                return
+            if self.busy:
+                await self.session.steer(text)
+                self.view.changed()
+            else:
+                self.begin(text)
+        except LockstitchError as error:
+            self.note(str(error), "bad")
+
+    def begin(self, prompt: str | None) -> None:
+        """A turn with this prompt; None: go on where the last one stopped."""
+        turn: Turn[object] = self.session.resume() if prompt is None else self.session.send(prompt)
+        if prompt is not None:
+            self.view.show(UserText(safe(prompt)))
+        self._turn = turn
+        self.status = Status(activity="waiting for the model", since=time.monotonic())
+        self._watch = asyncio.create_task(self._watched(turn))
+
+    async def _interrupted(self) -> None:
+        if not self.busy:
+            if self._armed:
+                self.leave()
+                return
+            self._armed = True
+            self.note("Ctrl-C again, or /exit, leaves; the session is kept")
+        elif self.status.stopping:
+            self.leave()
+        else:
+            self.status.stopping = True
+            self.status.activity = "stopping (Ctrl-C again leaves)"
+            assert self._turn is not None
+            self._turn.cancel("interrupted")
+            if self._answer is not None and not self._answer.done():
+                self._answer.set_result("the user stopped the turn")
+            self.view.changed()
+
+    async def _closed(self) -> None:
+        if not self.view.interactive:
+            await self._ready()
+            while self.status.question is not None:
+                self._decide(Decision(allowed=False, reason="nobody is there to answer"), "n")
+                await self._ready()
+        self.leave()
+
+    async def _ready(self) -> None:
+        """Nothing runs, or a question is open."""
+        while self.busy and self.status.question is None:
+            self._idle.clear()
+            await self._idle.wait()
+
+    # ---- approvals ----
+
+    async def _ask(self, asked: events.ApprovalNeeded) -> Answer:
+        self._answer = asyncio.get_running_loop().create_future()
+        self.status.question = asked
+        self.view.settle()
+        if not self.view.interactive:
+            self.lines([f"? {line}" for line in question_lines(asked)], "warn")
+            self.note(f"allow? {choices(asked)}", "warn")
+        self._idle.set()
+        self.view.changed()
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
+            self.status.question = None
+            self.view.changed()
+
+    def _decide(self, decision: Decision, text: str) -> None:
+        asked = self.status.question
+        assert asked is not None
+        remembered = {"session": ", for this session", "always": ", for good"}.get(decision.remember, "")
+        word = "allowed" if decision.allowed else "denied"
+        summary = call_line(asked.name, asked.arguments)
+        self.note(
+            f"{word}{remembered}: {summary.name} {summary.summary}", "good" if decision.allowed else "warn"
+        )
+        if not decision.allowed:
+            self.reasons.add(f"denied: {summary.name}", [asked.reason, f"you said: {text}"])
+        self.status.question = None
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(decision)
+
+    # ---- a turn ----
+
+    async def _watched(self, turn: "Turn[object]") -> None:
+        try:
+            async for event in turn:
+                self._shown(event)
+        except LockstitchError as error:
+            self.note(str(error), "bad")
+        finally:
+            self.view.settle()
+            self.status = Status()
+            self._turn = None
+            self._idle.set()
+            self.view.changed()
+
+    def _shown(self, event: events.UserEvent) -> None:
+        match event:
+            case events.TextDelta(text=text):
+                self._activity("answering")
+                self.status.streamed_chars += len(text)
+                self.view.stream(text)
+            case events.ReasoningDelta(text=text):
+                self._activity("thinking")
+                self.status.streamed_chars += len(text)
+            case events.ToolStarted(name=name, arguments=arguments):
+                self._tool_started(call_line(name, arguments))
+            case events.ToolProgress(text=text):
+                self.status.progress = one_line(text.rstrip("\n").rpartition("\n")[2])
+            case events.ToolFinished():
+                self._tool_finished(event)
+            case events.ApprovalNeeded():
+                self._activity("waiting for your answer")
+            case events.AttemptDiscarded(failure=failure):
+                self.view.withdraw()
+                self._told(f"the model call failed: {failure.code}", chat_why.of_failure(failure))
+            case events.Retrying(retry=retry, delay_ms=delay_ms, code=code):
+                self._activity(f"retry {retry} after {code}, in {delay_ms / 1000:.1f} s")
+            case events.Repaired():
+                self.view.settle()
+                kinds = sorted({anomaly.kind for anomaly in event.anomalies})
+                way = "" if event.rung == "normal" else f" (sent as {event.rung})"
+                self._told(
+                    f"request repaired{way}: {', '.join(kinds) or 'nothing left out'}",
+                    chat_why.of_repair(event),
+                )
+            case events.Compacted(tokens_before=before, tokens_after=after):
+                self.view.settle()
+                self.note(f"older history is now a summary: {before:,} tokens became {after:,}")
+            case events.TurnEnded():
+                self._ended(event)
+            case _:
+                assert_never(event)
+        self.view.changed()
+
+    def _activity(self, text: str) -> None:
+        if not self.status.stopping:
+            self.status.activity = text
+
+    def _tool_started(self, line: CallLine) -> None:
+        self.view.settle()
+        self.view.show(line)
+        self.status.progress = ""
+        self._activity(f"running {line.name}")
+
+    def _tool_finished(self, event: events.ToolFinished) -> None:
+        self.view.settle()
+        item = result_lines(event)
+        self.view.show(item)
+        self.status.progress = ""
+        self._activity("waiting for the model")
+        if event.outcome not in ("done", "failed", "cancelled"):
+            self.reasons.add(f"{item.name}: {item.outcome}", event.text.split("\n"))
+
+    def _ended(self, event: events.TurnEnded) -> None:
+        self.view.settle()
+        took = time.monotonic() - self.status.since
+        if event.reason == "completed":
+            cost = self.session.cost
+            money = f", ${cost:.4f} in all" if cost is not None else ""
+            self.note(f"{took:.0f} s, {tokens_text(event.usage)}{money}")
+            return
+        why = event.failure.message if event.failure is not None else ""
+        detail = "; ".join(part for part in (why, event.detail) if part)
+        line = f"turn {event.reason}" + (f": {detail}" if detail else "")
+        if event.failure is not None:
+            self._told(line, chat_why.of_failure(event.failure), "bad")
+        else:
+            self.note(line, "warn")
+
+    def _told(self, line: str, details: list[str], tone: Tone = "warn") -> None:
+        self.note(f"{line} (/why)", tone)
+        self.reasons.add(one_line(line, 500), details)
+
+
+def tokens_text(usage: Usage) -> str:
+    """Token counts in few characters."""
+    prompt = usage.context_tokens - usage.output_tokens
+    return f"{prompt:,} tokens in, {usage.output_tokens:,} out" + (" (estimated)" if usage.estimated else "")
+
+
+def _answer_in(text: str) -> Decision | None:
+    """The decision that a line is, if it is one; a line that only begins with yes is not."""
+    word = text.strip()
+    match word.lower():
+        case "y" | "yes":
+            return Decision(allowed=True)
+        case "s":
+            return Decision(allowed=True, remember="session")
+        case "a":
+            return Decision(allowed=True, remember="always")
+        case _:
+            denial = _DENIAL.fullmatch(word)
+            return None if denial is None else Decision(allowed=False, reason=(denial[1] or "").strip())
+
+
+def session_or_error(talk: Talk) -> Session:
+    """The session, if nothing runs in it. Raises CallerError."""
+    if talk.busy:
+        raise CallerError("a turn is running: wait for its end, or stop it with Ctrl-C")
+    return talk.session
