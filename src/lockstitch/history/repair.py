@@ -17,6 +17,7 @@ from ..schema.errors import CallerError
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
 from .mending import Conversion, Mending, Repair
+from .nesting import CUT_DEPTH, REQUEST_DEPTH_MAX, shallow
 from .policy import RUNGS
 
 __all__ = ["Repair", "lint", "repair", "target_profile"]
@@ -37,12 +38,14 @@ def lint(
 
     ``source`` names the format the request is in, if it is another: it is then converted, without mending
     anything, before it is judged. ``limits`` override fields of the profile (``vision=False``). Raises
-    CallerError for a name nobody knows.
+    CallerError for a name nobody knows, and for what is no mapping.
     """
     facts, target = _target(request, dialect, profile, limits)
+    looked_at = shallow(request, REQUEST_DEPTH_MAX)
+    request = looked_at.request
     if source is not None and source != dialect:
         request = Conversion(request, source, dialect, target).plain()
-    return dialects.violations({**request, **facts}, dialect, target.profile)
+    return dialects.violations({**request, **facts}, dialect, target.profile) + looked_at.violations()
 
 
 def repair(
@@ -60,19 +63,21 @@ def repair(
     what a request may hold.
     """
     facts, target = _target(request, dialect, profile, limits)
-    make: Mending | Conversion
-    if source is not None and source != dialect:
-        make = Conversion(request, source, dialect, target)
-    elif dialects.violations({**request, **facts}, dialect, target.profile):
-        make = Mending(request, dialect, target)
-    else:
+    converts = source is not None and source != dialect
+    if not converts and not lint(request, dialect, profile=profile, **limits):
         return Repair(dict(request), ())
-    made = Repair(dict(request), ())
+    begun = shallow(request, CUT_DEPTH)
+    make: Mending | Conversion
+    if source is not None and converts:
+        make = Conversion(begun.request, source, dialect, target)
+    else:
+        make = Mending(begun.request, dialect, target)
+    made = Repair(dict(begun.request), ())
     for rung in RUNGS:
         made = make.on(rung, facts)
         if not dialects.violations({**made.request, **facts}, dialect, target.profile):
             break
-    return made
+    return Repair(made.request, begun.anomalies() + made.anomalies)
 
 
 def target_profile(dialect: str, profile: str | Profile | None = None, **limits: Any) -> Profile:
@@ -102,6 +107,8 @@ def _target(
     request: Mapping[str, Any], dialect: str, profile: str | Profile | None, limits: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Target]:
     """What is known of the request beyond its fields, and whom it is for."""
+    if not isinstance(request, Mapping):
+        raise CallerError(f"a request is a mapping of its fields, not a {type(request).__name__}")
     facts = {name: limits[name] for name in FACTS if name in limits}
     if isinstance(facts.get("thinking"), bool):
         facts["thinking"] = {"type": "enabled" if facts["thinking"] else "disabled"}

@@ -69,5 +69,5 @@ def with_overrides(base: Profile, **limits: Any) -> Profile:
     """The profile with some fields changed. Raises CallerError on an unknown field or a wrong type."""
     try:
         return msgspec.convert({**msgspec.to_builtins(base), **limits}, Profile)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:
         raise CallerError(f"profile {base.name!r}: {error}") from error

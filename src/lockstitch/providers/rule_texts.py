@@ -23,8 +23,11 @@ def text_rules(text: str) -> Iterator[tuple[str, str]]:
 
 def value_rules(value: Any) -> Iterator[tuple[str, str]]:
     """The same for every text in a JSON value: a call's arguments, a block that nobody here knows."""
-    for text in _texts(value, 0):
-        yield from text_rules(text)
+    try:
+        for text in _texts(value, 0):
+            yield from text_rules(text)
+    except RecursionError:
+        yield "nested_too_deep", f"nested deeper than {MAX_DEPTH}"
 
 
 def word(value: object) -> str:
@@ -68,12 +71,9 @@ def object_problem(text: object) -> str:
 
 def value_problem(value: Any) -> str:
     """What a provider's parser would refuse in a JSON value; empty if nothing."""
-    try:
-        for rule, _ in value_rules(value):
-            if rule == "surrogate":
-                return "half of a surrogate pair"
-    except RecursionError:
-        return f"nested deeper than {MAX_DEPTH}"
+    for rule, detail in value_rules(value):
+        if rule != "nul_character":
+            return detail
     return ""
 
 
