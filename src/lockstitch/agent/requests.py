@@ -12,10 +12,11 @@ from typing import Final
 
 import msgspec
 
-from ..history.context import Context
+from ..history.context import Context, counted
+from ..history.meter import BODY_CHARS_MAX, Meter
 from ..history.policy import policy
 from ..history.project import Projected, Projector
-from ..history.tokens import estimate
+from ..history.window import THRESHOLD, threshold_of, window_of
 from ..llm.endpoint import Endpoint
 from ..providers import dialects
 from ..providers.wire_request import WireRequest
@@ -32,6 +33,8 @@ from .resume import Carried, repair_key
 
 VIOLATIONS_SHOWN: Final = 3
 _SECRET_NAME: Final = re.compile(r"key|token|secret|sig|pass|auth", re.IGNORECASE)
+REGROWN: Final = 1.1
+"""How much more than after the last compaction a request must be to be compacted again."""
 MAX_TOKENS_UNKNOWN: Final = 16_384
 """What is halved where a limit of output is refused that nobody set."""
 
@@ -75,8 +78,9 @@ class RequestMaker:
         self._projector: Projector | None = None
         self._place = ("", 0)
         self._taken = 0
-        self._sized = (0, 0, 0)
-        """Epoch of the context, number of its first messages, and an estimate of their tokens."""
+        self._meter = Meter(self._plain)
+        self._settled_at = 0
+        """Tokens that the last compaction left: until there are clearly more, another would gain nothing."""
 
     def offer(self, registry: Registry) -> None:
         """The tools of the coming requests."""
@@ -136,7 +140,8 @@ class RequestMaker:
                 Recovery(rung=rung, anomalies=anomalies, provider=header.provider, model=header.model)
             )
             events = (Repaired(rung=rung, anomalies=anomalies),)
-        ready = RequestReady(input_estimate=tokens, bodies=tuple(bodies), events=events)
+        crowded = self.crowded(context)
+        ready = RequestReady(input_estimate=tokens, bodies=tuple(bodies), events=events, crowded=crowded)
         return Prepared(wire=wire, ready=ready, input_estimate=tokens)
 
     def _left_out(self) -> tuple[Anomaly, ...]:
@@ -167,19 +172,36 @@ class RequestMaker:
 
     def estimate(self, context: Context) -> int:
         """Tokens of the next prompt: the provider's last count and an estimate of what is new."""
-        messages = context.messages
-        if context.last_usage is None:
-            return self._estimate_whole(context)
-        return context.last_usage.context_tokens + estimate(messages[context.measured :])
+        return self.meter.size(context).tokens
 
-    def _estimate_whole(self, context: Context) -> int:
-        """The whole prompt, where no provider counted it; each message is sized once."""
-        epoch, count, tokens = self._sized
-        if epoch != context.epoch or not 0 < count <= len(context.messages):
-            count, tokens = 0, estimate((), system=self.header.system, tools=self.header.tools)
-        tokens += estimate(context.messages[count:])
-        self._sized = (context.epoch, len(context.messages), tokens)
-        return tokens
+    @property
+    def meter(self) -> Meter:
+        """Measures requests with the current header."""
+        if counted(self._meter.header) != counted(self.header):
+            self._meter = Meter(self.header)
+        return self._meter
+
+    @property
+    def blobs(self) -> Blobs | None:
+        """Where large content of the history lies."""
+        return self._blobs
+
+    def window(self, context: Context) -> int | None:
+        """Tokens that the model takes, as far as is known or was learned."""
+        return window_of(context, self.header, self.endpoint.profile.context_window)
+
+    def crowded(self, context: Context) -> bool:
+        """Whether the history should be made shorter before the next request."""
+        size = self.meter.size(context)
+        if size.tokens < self._settled_at * REGROWN:
+            return False
+        window = self.window(context)
+        full = window is not None and size.tokens >= threshold_of(window, self.header.options.max_tokens)
+        return full or size.body_chars >= BODY_CHARS_MAX * THRESHOLD
+
+    def compacted(self, context: Context) -> None:
+        """A compaction was tried: what there is now is what it can do."""
+        self._settled_at = self.meter.size(context).tokens
 
 
 def _stored_url(endpoint: Endpoint) -> str | None:
