@@ -4,8 +4,8 @@ The encoder is total and mends nothing: what has no place in this protocol is wr
 name. Options that a profile lists as unsupported are left out with a note, because a refused option would
 cost a whole turn.
 
-Source: https://platform.openai.com/docs/api-reference/chat/create (read 2026-11-30), and per profile the
-vendors' own references named in ``catalog.toml``.
+Source: openai-python 3.57.0 (openai/types/chat/completion_create_params.py), and per profile what
+``catalog.toml`` names.
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,8 +54,9 @@ def encode(request: Request, profile: Profile) -> WireRequest:
     if request.tools:
         body["tools"] = [_tool(spec) for spec in request.tools]
         if options.tool_choice is not None:
-            body["tool_choice"] = _tool_choice(options.tool_choice, profile)
+            body["tool_choice"] = _tool_choice(options.tool_choice)
     body.update(_sampling(options, profile))
+    body.update(profile.body or {})
     for key, value in (options.extra or {}).items():
         if key not in ("messages", "stream"):
             body[key] = value
@@ -114,19 +115,24 @@ def _sampling(options: Options, profile: Profile) -> dict[str, Any]:
 
 
 def _effort(effort: str, profile: Profile) -> dict[str, Any]:
-    """The provider's own switch for reasoning; OpenAI's spelling where none is known."""
+    """The reasoning effort as the provider has it: a level, or where there are none a switch."""
     on = effort != "off"
-    match profile.name:
-        case "deepseek" | "moonshot" | "zhipu":
-            return {"thinking": {"type": "enabled" if on else "disabled"}}
-        case "qwen":
+    thinking = {"type": "enabled" if on else "disabled"}
+    match profile.effort:
+        case "reasoning_effort":
+            return {"reasoning_effort": effort if on else "none"}
+        case "thinking":
+            return {"thinking": thinking}
+        case "thinking_and_effort":
+            return {"thinking": thinking, **({"reasoning_effort": effort} if on else {})}
+        case "enable_thinking":
             return {"enable_thinking": on}
-        case "openrouter":
+        case "reasoning":
             return {"reasoning": {"effort": effort} if on else {"enabled": False}}
-        case "vllm" | "sglang":
+        case "chat_template":
             return {"chat_template_kwargs": {"enable_thinking": on}}
         case _:
-            return {"reasoning_effort": effort if on else "none"}
+            assert_never(profile.effort)
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:
@@ -134,11 +140,8 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _tool_choice(choice: str, profile: Profile) -> object:
-    if choice not in _NAMED_CHOICES:
-        return {"type": "function", "function": {"name": choice}}
-    # Mistral spells OpenAI's "required" as "any" (https://docs.mistral.ai/api, read 2026-11-30).
-    return "any" if choice == "required" and profile.name == "mistral" else choice
+def _tool_choice(choice: str) -> object:
+    return choice if choice in _NAMED_CHOICES else {"type": "function", "function": {"name": choice}}
 
 
 def _assistant(message: Message, blocks: tuple[Block, ...], profile: Profile) -> dict[str, Any]:

@@ -1,10 +1,17 @@
 """A profile: what is particular to one provider behind a protocol, as data."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
 
 Protocol = Literal["openai-chat", "anthropic-messages", "openai-responses", "gemini"]
+Effort = Literal[
+    "reasoning_effort", "thinking", "thinking_and_effort", "enable_thinking", "reasoning", "chat_template"
+]
+"""``reasoning_effort``: as OpenAI has it. ``thinking``: an object with a ``type``, alone or with the former.
+``enable_thinking``: a switch. ``reasoning``: an object (OpenRouter). ``chat_template``: the switch within
+``chat_template_kwargs``."""
 
 
 class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -50,5 +57,9 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     """Names of Options fields that the provider refuses; they are left out with a note."""
     stream_usage: bool = True
     """Whether ``stream_options.include_usage`` is sent (openai-chat)."""
+    effort: Effort = "reasoning_effort"
+    """How the reasoning effort is said (openai-chat)."""
+    body: Mapping[str, Any] | None = None
+    """Fields of every request's body (openai-chat); those of ``Options.extra`` win over them."""
     context_window: int | None = None
     """Tokens, where every model of the provider has the same; models override it."""
