@@ -3,11 +3,12 @@
 usage: wire_cases.py [--cases FILE] [--matrix] [NAME...]
 
 Each library reads each case over loopback HTTP, without retries. Lockstitch is told the case's profile and
-the tools that were offered, which the others have no setting for; it decides the few cases of marked-up
-calls. A case counts if the text (outer blanks aside), the number and order of calls, their names, ids and
-parsed arguments are the expected ones, or, where an error is expected, if the library reported any error.
-Reasoning, usage and finish reasons are not scored, since not every library gives them. `--matrix` prints
-who failed which case.
+the tools that were offered, which the others have no setting for; `lockstitch-untold` is not, and so shows
+how much of the difference that makes: marked-up calls, refused ids, fragments of names. A case counts if the
+text (outer blanks aside), the number and order of calls, their names, ids and parsed arguments are the
+expected ones, or, where an error is expected, if the library reported any error. Arguments `null` count as
+no arguments. Reasoning, usage and finish reasons are not scored, since not every library gives them.
+`--matrix` prints who failed which case.
 """
 
 import argparse
@@ -22,11 +23,14 @@ import report
 from environment import BENCH, Environment, python_of
 from paired import server
 
-CASES = BENCH.parent / "tests" / "recorded" / "cases" / "wire.jsonl"
+RECORDED = BENCH.parent / "tests" / "recorded" / "cases"
+CASES = RECORDED / "wire.jsonl"
+MORE_CASES = RECORDED / "wire_more.jsonl"
 CLIENT_TIMEOUT_S = 600
 
 CLIENTS: Mapping[str, Environment] = {
     "lockstitch": "project",
+    "lockstitch-untold": "project",
     "openai": "peers",
     "pydantic-ai": "peers",
     "litellm": "peers",
@@ -45,15 +49,22 @@ Failures = Mapping[str, Sequence[str]]
 def run(rounds: int, everything: bool) -> report.Report:
     """One round is enough: nothing here is a matter of time."""
     del rounds, everything
-    failures = score(CASES, list(CLIENTS))
-    total = len(openai_chat_cases(CASES))
-    rows = [[name, f"{total - len(failed)} of {total}"] for name, failed in failures.items()]
-    method = f"{total} recorded openai-chat streams, each read over loopback HTTP by every library."
-    return report.Report("Wire cases", method, ["client", "assembled as expected"], rows)
+    columns = []
+    for path in (CASES, MORE_CASES):
+        total = len(openai_chat_cases(path))
+        columns.append(
+            {name: f"{total - len(failed)} of {total}" for name, failed in score(path, list(CLIENTS)).items()}
+        )
+    rows = [[name, *(column[name] for column in columns)] for name in CLIENTS]
+    method = (
+        "Recorded openai-chat streams, each read over loopback HTTP by every library: those that users met, "
+        "and further ones of the same kinds, written beside Lockstitch's rules (so they favour it)."
+    )
+    return report.Report("Wire cases", method, ["client", "field cases", "further cases"], rows)
 
 
 def openai_chat_cases(path: Path) -> dict[str, Expected]:
-    with path.open(encoding="utf-8") as lines:
+    with path.open(encoding="utf-8", newline="\n") as lines:
         cases = [json.loads(line) for line in lines]
     return {case["id"]: case["expected"] for case in cases if case["input"]["protocol"] == "openai-chat"}
 
@@ -102,7 +113,8 @@ def _parsed(arguments: Any) -> Any:
     if not isinstance(arguments, str):
         return arguments or {}
     try:
-        return json.loads(arguments) if arguments.strip() else {}
+        found = json.loads(arguments) if arguments.strip() else {}
+        return {} if found is None else found
     except ValueError:
         return None
 

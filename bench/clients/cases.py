@@ -14,6 +14,7 @@ import os
 import sys
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +33,8 @@ Reader = Callable[[str, Mapping[str, Any]], Awaitable[Outcome]]
 """Takes a base URL and the case's input; only Lockstitch has a use for its profile and the names of tools."""
 
 
-def lockstitch() -> Reader:
+def lockstitch(*, told: bool = True) -> Reader:
+    """``told``: with the case's profile and offered tools; else the generic profile and no tools."""
     from lockstitch.llm.endpoint import resolve
     from lockstitch.llm.runtime import ModelRuntime
     from lockstitch.providers.dialects import encode
@@ -40,9 +42,10 @@ def lockstitch() -> Reader:
     from lockstitch.schema.messages import Message, Request, ToolSpec
 
     async def read(base_url: str, case: Mapping[str, Any]) -> Outcome:
-        keys = {"DEEPSEEK_API_KEY": KEY, "MOONSHOT_API_KEY": KEY, "DASHSCOPE_API_KEY": KEY}
-        endpoint = resolve(f"{case.get('profile') or 'generic'}:m", base_url=base_url, environ=keys)
-        tools = tuple(ToolSpec(name, "", {"type": "object"}) for name in case.get("tools", ()))
+        model = f"{(told and case.get('profile')) or 'generic'}:m"
+        endpoint = resolve(model, base_url=base_url, environ={}, key_store=lambda _: KEY)
+        offered = case.get("tools", ()) if told else ()
+        tools = tuple(ToolSpec(name, "", {"type": "object"}) for name in offered)
         request = Request("m", (Message("user", (Text(text=PROMPT),)),), tools=tools)
         async with (
             ModelRuntime() as runtime,
@@ -182,6 +185,7 @@ def _functions(calls: Iterable[Any]) -> list[dict[str, Any]]:
 
 READERS = {
     "lockstitch": lockstitch,
+    "lockstitch-untold": partial(lockstitch, told=False),
     "openai": openai,
     "pydantic-ai": pydantic_ai,
     "litellm": litellm,
@@ -194,7 +198,7 @@ async def main(name: str, address: str, cases: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # some libraries print; that must not land among the answers
     read = READERS[name]()
-    for line in Path(cases).read_text(encoding="utf-8").splitlines():
+    for line in Path(cases).read_text(encoding="utf-8").split("\n")[:-1]:
         case = json.loads(line)
         if case["input"]["protocol"] != "openai-chat":
             continue

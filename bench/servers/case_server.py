@@ -21,7 +21,7 @@ READ_GAP_S = 0.001
 
 
 def main() -> None:
-    with Path(sys.argv[1]).open(encoding="utf-8") as lines:
+    with Path(sys.argv[1]).open(encoding="utf-8", newline="\n") as lines:
         cases = {case["id"]: case["input"] for case in map(json.loads, lines)}
 
     async def answer(path: str, body: bytes, writer: asyncio.StreamWriter) -> bool:
@@ -54,8 +54,8 @@ def pieces(case: Mapping[str, Any]) -> Iterator[bytes]:
         yield from map(base64.b64decode, [raw] if isinstance(raw, str) else raw)
         return
     for event in case["events"]:
-        if event == "[DONE]":
-            yield b"data: [DONE]\n\n"
+        if isinstance(event, str):
+            yield f"data: {event}\n\n".encode()
             continue
         name = event.get("type") if isinstance(event, dict) and case["protocol"] in NAMED_EVENTS else None
         yield (f"event: {name}\n" if name else "").encode() + b"data: " + json.dumps(event).encode() + b"\n\n"

@@ -1,9 +1,9 @@
 """The field cases: what users met, through the same function as ``lockstitch wire decode``.
 
-A line of ``tests/recorded/cases/wire.jsonl`` or ``wire_more.jsonl`` is one case (the second file holds further
-ones of the same kinds, ``derived`` or from the report in ``source``). ``input`` holds the payload of each ``data:`` line,
-or the reads of a body as base64; ``expected`` the message, finish, usage and class of error, or ``one_of``
-several; ``<synthetic>`` stands for any fresh id, and null arguments with ``invalid`` for a call that must not
+A line of ``tests/recorded/cases/wire.jsonl`` is one case; ``wire_more.jsonl`` holds further ones of the same
+kinds, ``derived`` or reduced from the report in ``source``. ``input`` has the payload of each ``data:``
+line, or the reads of a body as base64; ``expected`` the message, finish, usage and class of error, or
+``one_of`` several; ``<synthetic>`` stands for any fresh id, and null arguments with ``invalid`` for a call that must not
 be run.
 """
 
