@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from lockstitch.history.decode import decode
+from lockstitch.history.decode import Decoder, decode
+from lockstitch.llm.billing import with_estimate
 from lockstitch.schema.blocks import Opaque
 from lockstitch.wire import body_kind
 
@@ -106,3 +107,22 @@ def test_many_small_gzip_members_cost_the_same_each(monkeypatch: pytest.MonkeyPa
         assert b"".join(body_kind.Gunzip().feed(member * count)) == b": hello\n\n" * count
         given.append(CountingInflater.given / count)
     assert given[1] <= given[0] * 1.2
+
+
+CUT_BY_US: dict[str, tuple[dict[str, Any], list[bytes], int]] = {
+    "an answer over the limit": ({"response_max": 2_000}, [b"x" * 1_900, b"x" * 200], 700),
+    "a line over the limit": ({"line_max": 500}, [b"x" * 100, b"x" * 500], 25),
+}
+
+
+@pytest.mark.parametrize("name", CUT_BY_US)
+def test_what_was_written_before_we_stopped_reading_is_counted(name: str) -> None:
+    limits, texts, at_least = CUT_BY_US[name]
+    decoder = Decoder("openai-chat", **limits)
+    for text in texts:
+        decoder.feed(events({"choices": [{"delta": {"content": text.decode()}}]}))
+    decoder.end()
+    found = with_estimate(decoder.result, accepted=True, began=True, input_estimate=9, argument_chars=0)
+    assert found is not None
+    assert (found.input_tokens, found.estimated) == (9, True)
+    assert found.output_tokens >= at_least

@@ -61,6 +61,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "tool_left_out": "tools left out",
     "tool_schema_typed": "tool schemas completed",
     "user_added": "placeholders for a user added",
+    "value_cut": "values nested too deep left out",
 }
 """Every kind of anomaly, as what happened to the things in question."""
 

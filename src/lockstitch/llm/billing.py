@@ -10,9 +10,11 @@ from ..history.tokens import block_tokens
 from ..schema.failures import FailureCode
 from ..schema.usage import Usage
 
-CUT: Final[frozenset[FailureCode]] = frozenset({"STREAM_CLOSED", "TRANSPORT", "TIMEOUT", "ABORTED"})
-"""Failures that end an answer before its provider could report usage. All others are the provider's last
-word."""
+CUT: Final[frozenset[FailureCode]] = frozenset(
+    {"STREAM_CLOSED", "TRANSPORT", "TIMEOUT", "ABORTED", "MALFORMED_RESPONSE"}
+)
+"""Failures that end an answer before its provider could report usage, or before we read so far: an answer
+over a limit is MALFORMED_RESPONSE. All others are the provider's last word."""
 SILENT: Final[frozenset[FailureCode]] = frozenset({"TIMEOUT", "ABORTED"})
 """Of these, the ones under which an accepted request is taken as billed although no answer was seen."""
 ARGUMENT_CHARS_PER_TOKEN: Final = 3.0
