@@ -5,6 +5,7 @@ body. Neither raises on input, whatever it is: what a provider did wrong is the 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any, Final
 
 from ..providers import frames
@@ -240,6 +241,10 @@ class Decoder:
             if self._buffered > self._response_max:
                 return self._too_large(f"the response is larger than {self._response_max:,} bytes")
             return []
+        payloads, data = self._sse.feed_plain(data)
+        if payloads:
+            chunks = self._frames(zip(payloads, repeat("")))
+            return chunks if self.finished or not data else chunks + self._feed_kind(data)
         try:
             return self._frames(self._sse.feed(data))
         except FrameTooLarge as error:
@@ -253,7 +258,7 @@ class Decoder:
             return []
         return self._end_refused() if refused else self._end_page()
 
-    def _frames(self, found: Iterable[Frame]) -> list[Chunk]:
+    def _frames(self, found: Iterable[tuple[bytes, str]]) -> list[Chunk]:
         if self._batches is not None:
             chunks, read = self._batches.frames(found)
             self.data_frames += read

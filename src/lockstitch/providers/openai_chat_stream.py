@@ -125,14 +125,14 @@ class OpenAiChatStream:
 
     def frames(self, found: Iterable[tuple[bytes, str]]) -> tuple[list[Chunk], int]:
         """See ``translator.BatchTranslator``. Nearly all the time of a stream is spent in this loop."""
-        builder = self._builder
+        builder, typed = self._builder, self._typed
         read = 0
+        if builder.finished:
+            return [], 0
         for data, event in found:
-            if builder.finished:
-                break
             read += 1
             chunk: _ChatChunk | None = None
-            if self._typed and event != "error" and not (len(data) > _SHALLOW_MAX and _may_be_deep(data)):
+            if typed and event != "error" and not (len(data) > _SHALLOW_MAX and _may_be_deep(data)):
                 try:
                     chunk = _decode_chunk(data)
                 except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -140,8 +140,10 @@ class OpenAiChatStream:
             # A frame without choices and usage is perhaps an error that does not say so.
             if chunk is not None and (chunk.choices or chunk.usage is not None):
                 self._typed_frame(chunk)
-            else:
-                self._slow_frame(data, event)
+                continue
+            self._slow_frame(data, event)
+            if builder.finished:
+                break
         return builder.take(), read
 
     def document(self, value: Any) -> list[Chunk]:

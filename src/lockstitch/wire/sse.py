@@ -86,6 +86,20 @@ class SseDecoder:
             raise FrameTooLarge("the response", self._response_max, frames)
         return frames
 
+    def feed_plain(self, data: bytes) -> tuple[list[bytes], bytes]:
+        """``feed`` for the plain frames that ``data`` begins with: their payloads, and what is left to feed.
+
+        Plain is a frame of one ``data: `` line without an event field, which nearly every stream of the chat
+        protocol is made of. Takes nothing where there is anything else among them, which is never wrong.
+        """
+        if self._start is not None or self._skip_lf or self._data or self._event or b"\r" in data:
+            return [], data
+        if len(data) > self._response_max - self._total:
+            return [], data
+        payloads, rest = self._plain(data)
+        self._total += len(data) - len(rest)
+        return payloads, rest
+
     def end(self) -> list[Frame]:
         """The frame that the end of the body completes, if any: its blank line may be missing."""
         frames: list[Frame] = []
@@ -113,30 +127,27 @@ class SseDecoder:
             self._skip_lf = data[-1] == 0x0D
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if not (self._data or self._event):
-            data = self._plain(data, frames)
+            payloads, data = self._plain(data)
+            frames += map(_as_frame, zip(payloads, repeat("")))
         self._lines(data, frames)
         return frames
 
-    def _plain(self, data: bytes, frames: list[Frame]) -> bytes:
-        """Takes frames of one ``data: `` line each, which nearly every stream is made of, all at once.
-
-        Returns what is left to be read line by line: all of it if there is anything else among the frames.
-        """
+    def _plain(self, data: bytes) -> tuple[list[bytes], bytes]:
+        """See ``feed_plain``; for data without CR, when no event has begun."""
         end = data.rfind(b"\n\n")
         if end < 0 or self._line_size + end > self._line_max:
-            return data
+            return [], data
         whole = data[:end]
         if self._line:
             whole = b"".join((*self._line, whole))
         payloads = whole[len(_FIELD) :].split(_BLANK)
         if not whole.startswith(_FIELD) or whole.count(b"\n") != 2 * len(payloads) - 2:
-            return data
+            return [], data
         self._line.clear()
         self._line_size = 0
         if b"" in payloads:
             payloads = [payload for payload in payloads if payload]
-        frames.extend(map(_as_frame, zip(payloads, repeat(""))))
-        return data[end + 2 :]
+        return payloads, data[end + 2 :]
 
     def _lines(self, data: bytes, frames: list[Frame]) -> None:
         lines = data.split(b"\n")
