@@ -135,3 +135,11 @@ NOTICED: dict[str, tuple[Callable[[Evidence], Evidence], str]] = {
 def test_it_notices(spoil: Callable[[Evidence], Evidence], sentence: str, evidence: Evidence) -> None:
     differing = [check.sentence for check in checks(spoil(evidence)) if not check.holds]
     assert any(sentence in said for said in differing), differing
+
+
+def test_a_broken_history_goes_on(tmp_path: Path) -> None:
+    done = Cli(tmp_path)("demo", "--broken-history")
+    assert (done.code, done.err) == (0, ""), done.out
+    assert "13 defects" in done.out
+    assert "All as it must be." in done.out
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []

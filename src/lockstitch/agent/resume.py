@@ -13,6 +13,7 @@ from ..schema.events import (
     TurnEnd,
 )
 from ..schema.notes import Anomaly
+from ..session.log_state import LogState
 from .recovery import is_server_error
 from .state import Queued, Rules, State
 
@@ -60,16 +61,22 @@ def repair_key(rung: str, anomalies: tuple[Anomaly, ...]) -> bytes:
     return msgspec.json.encode([rung, sorted(anomalies, key=msgspec.json.encode)])
 
 
-def machine_state(rules: Rules, context: Context, carried: Carried, *, provider: str, model: str) -> State:
-    """The machine between turns, as the log leaves it."""
-    queue = tuple(Queued(item.id, item.content, item.mode) for item in context.queued.values())
+def machine_state(
+    rules: Rules, log: LogState, context: Context, carried: Carried, *, provider: str, model: str
+) -> State:
+    """The machine between turns, as the log leaves it.
+
+    What the machine will be refused or granted by the gate (the turn's number, input that can be taken) comes
+    of the gate's own state: over a log with defects it may know more, or less, than the context.
+    """
+    waiting = [item for item in context.queued.values() if item.id in log.inputs]
     return State(
         rules=rules,
-        turn=context.turn,
+        turn=log.turns,
         carried=carried.retries,
         server_failures=carried.server_failures,
         base_rung=context.recovered.get((provider, model), "normal"),
-        queue=queue,
+        queue=tuple(Queued(item.id, item.content, item.mode) for item in waiting),
         session_usage=context.usage,
         session_cost_usd=rules.price.of(context.usage) if rules.price else 0.0,
     )

@@ -231,14 +231,14 @@ class Session:
         )
         header = world.requests.header
         return machine_state(
-            rules, world.context, world.carried, provider=header.provider, model=header.model
+            rules, parts.log.state, world.context, world.carried, provider=header.provider, model=header.model
         )
 
     async def _request(
         self, said: tuple[tuple[Block, ...], str] | None, output: Output | None
     ) -> got.TurnRequested:
         self._mend()
-        number = self._parts.world.context.turn + 1
+        number = self._parts.log.state.turns + 1
         messages: list[UserMessage] = []
         if said is not None:
             content, origin = await stored(said[0], self._parts.log.blobs), said[1]

@@ -22,8 +22,9 @@ from .demo_stage import Stage, gone_soon
 
 
 @click.command("demo")
+@click.option("--broken-history", is_flag=True, help="Go on with a session that every provider refuses.")
 @click.option("--keep", is_flag=True, help="Keep the folder with the project and the session.")
-def demo(*, keep: bool) -> int:
+def demo(*, broken_history: bool, keep: bool) -> int:
     """See an agent turn survive a bad gateway and a SIGKILL, and check that it did.
 
     Needs no key and no network: the model is a script behind a mock gateway on loopback. Exits with 1 if
@@ -33,9 +34,17 @@ def demo(*, keep: bool) -> int:
     tell = Narrator()
     began = time.monotonic()
     try:
-        evidence = _play(folder, tell)
-        results = checks(evidence)
-        _conclude(tell, evidence, results, time.monotonic() - began)
+        if broken_history:
+            from .demo_broken import play
+
+            results = play(folder, tell)
+            _tell_checks(tell, results)
+        else:
+            evidence = _play(folder, tell)
+            results = checks(evidence)
+            _tell_checks(tell, results)
+            _tell_figures(tell, evidence, time.monotonic() - began)
+        _tell_verdict(tell, results)
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -95,12 +104,15 @@ async def _stored(root: Path) -> tuple[list[Event], CheckReport]:
         await store.close()
 
 
-def _conclude(tell: Narrator, seen: Evidence, results: Sequence[Check], seconds: float) -> None:
+def _tell_checks(tell: Narrator, results: Sequence[Check]) -> None:
     tell.title("Checked in the log, the gateway's journal, the files and the processes")
     for check in results:
         tell.line("ok" if check.holds else "differs", check.sentence)
         if not check.holds:
             tell.line("", f"found: {check.found}")
+
+
+def _tell_figures(tell: Narrator, seen: Evidence, seconds: float) -> None:
     failed = len(seen.bodies(AttemptFailed))
     tell.title("In figures")
     tell.table(
@@ -112,6 +124,9 @@ def _conclude(tell: Narrator, seen: Evidence, results: Sequence[Check], seconds:
             ("time", f"{seconds:.1f} s"),
         ]
     )
+
+
+def _tell_verdict(tell: Narrator, results: Sequence[Check]) -> None:
     differing = sum(not check.holds for check in results)
     tell.title(
         "All as it must be."

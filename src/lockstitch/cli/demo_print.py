@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
+import msgspec
 
+from ..history.ladder import told
+from ..schema.notes import Anomaly
 from ..tools.text import clean
 
 WIDTH: Final = 80
@@ -62,7 +65,8 @@ class Narrator:
         match kind:
             case "session" if event["opened"]["closed_turn"]:
                 closed = event["opened"]["closed_calls"]
-                self.line("lockstitch", f"opens the session, answers {closed} interrupted call, goes on")
+                calls = "1 interrupted call" if closed == 1 else f"{closed} interrupted calls"
+                self.line("lockstitch", f"opens the session, answers {calls}, goes on")
             case "tool_started":
                 self.line("tool", f"{event['name']} {_told(event['arguments'])}")
             case "tool_finished":
@@ -70,8 +74,8 @@ class Narrator:
             case "retrying":
                 self.line("lockstitch", f"retries the same request after {event['delay_ms']} ms")
             case "repaired":
-                kinds = ", ".join(anomaly["kind"] for anomaly in event["anomalies"])
-                self.line("lockstitch", f"repaired the request: {kinds}")
+                anomalies = msgspec.convert(event.get("anomalies", []), list[Anomaly])
+                self.line("lockstitch", f"mends the request: {told(event['rung'], anomalies)}")
             case _:
                 pass
 

@@ -107,11 +107,11 @@ class Stage:
                 if stream is not None:
                     stream.close()
 
-    def start_gateway(self, answers: list[dict[str, Any]]) -> None:
+    def start_gateway(self, answers: list[dict[str, Any]], *options: str) -> None:
         """The mock gateway as a process of its own, refusing what a provider would refuse."""
         script = self._folder / "script.json"
         script.write_text(json.dumps({"answers": answers}), encoding="utf-8")
-        command = ["wire", "gateway", "--script", str(script), "--strict", "openai-chat"]
+        command = ["wire", "gateway", "--script", str(script), "--strict", "openai-chat", *options]
         self._gateway = self._spawn(command, stderr=subprocess.DEVNULL)
         assert self._gateway.stdout is not None
         line = self._gateway.stdout.readline()

@@ -218,8 +218,8 @@ def _fold_attempt_start(state: LogState, seq: int, body: AttemptStart) -> None:
 
 def _fold_assistant_delta(state: LogState, seq: int, body: AssistantDelta) -> None:
     if state.open_attempt is None:
+        _imply_step(state)  # first: entering a step leaves no attempt open
         state.open_attempt = OpenAttempt(seq, 0)
-        _imply_step(state)
     state.open_attempt.deltas.append(body)
 
 
