@@ -1,7 +1,7 @@
 """Items as styled text for a terminal: Markdown, diffs and single lines, through rich."""
 
 import io
-from typing import Any, Final, assert_never
+from typing import Any, ClassVar, Final, assert_never
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Heading, Markdown
@@ -29,7 +29,7 @@ class _LeftHeading(Heading):
 
 
 class _Markdown(Markdown):
-    elements = {**Markdown.elements, "heading_open": _LeftHeading}
+    elements: ClassVar = {**Markdown.elements, "heading_open": _LeftHeading}
 
 
 class Painter:

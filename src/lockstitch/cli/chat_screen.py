@@ -72,6 +72,9 @@ class Screen:
 
     async def run(self) -> None:
         """The whole conversation. Raises what opening the session raises."""
+        # Never at the very top: some terminals keep a whole screen that is erased in their scrollback.
+        sys.stdout.write("/help lists the commands\n")
+        sys.stdout.flush()
         helpers = [asyncio.create_task(self._printer()), asyncio.create_task(self._ticker())]
         talking = asyncio.create_task(self._talk.run(self))
         talking.add_done_callback(lambda _: self._leave())

@@ -40,8 +40,12 @@ def show(session: str, *, form: str, full: bool, store: str | None, as_json: boo
     report = with_store(store, lambda opened: _read(opened, session, fold))
     story.id = session
     if not as_json:
-        for line in _lines(story, form, full=full):
-            sys.stdout.write(line + "\n")
+        lines = (line + "\n" for line in _lines(story, form, full=full))
+        if form == "text" and sys.stdout.isatty():
+            click.echo_via_pager(lines)
+        else:
+            for line in lines:
+                sys.stdout.write(line)
     _tell(report)
     return exit_codes.DONE
 

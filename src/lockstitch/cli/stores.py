@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -29,13 +30,20 @@ def with_store(spec: str | None, work: Callable[[SessionKeeper], Awaitable[T]]) 
     """Run ``work`` with the chosen store, and close it."""
 
     async def run() -> T:
-        store = choose_store(spec, os.environ)
+        store = choose_store(spec or configured_store(), os.environ)
         try:
             return await work(store)
         finally:
             await store.close()
 
     return asyncio.run(run())
+
+
+def configured_store() -> str | None:
+    """The store of the settings that count in this folder; None: the usual one."""
+    from .config_files import load
+
+    return load(Path.cwd(), os.environ).store
 
 
 def print_json(fields: Mapping[str, Any]) -> None:

@@ -82,7 +82,7 @@ def make_agent(
         approve=approve,
         policy=settings.policy,
         approvals_file=config_files.config_home(environ) / config_files.APPROVALS_FILE,
-        base_url=settings.base_url if model is None or model == settings.model else None,
+        base_url=settings.base_url if _same_provider(model, settings.model) else None,
         cwd=cwd,
         facts=KnownModels(settings).facts,
         profiles=settings.profiles,
@@ -123,6 +123,11 @@ async def _stored_workspace(session_id: str, spec: str | None, environ: Mapping[
     finally:
         await store.close()
     return found[0] if found else None
+
+
+def _same_provider(model: str | None, other: str | None) -> bool:
+    """Whether an address that goes with one goes with the other."""
+    return model is None or other is None or model.partition(":")[0] == other.partition(":")[0]
 
 
 def _short(file: Path, workspace: Path) -> str:
