@@ -1,8 +1,9 @@
 """Guards of speed that count work instead of time, so that a noisy machine cannot fail or excuse them.
 
-Work is the number of calls, of Python functions and of built-in ones, that the interpreter makes: it is the
-same on every run, grows with the input for a linear algorithm, and jumps when a hot path gains a step. Time
-is measured in bench/; docs/performance.md says where the figures here come from.
+Work is the number of calls of Python functions: it is the same on every run, grows with the input for a
+linear algorithm, and jumps when a hot path gains a step. (Calls of built-in functions are not: the
+interpreter leaves some of them out of the count once their code is warm.) Time is measured in bench/;
+docs/performance.md says where the figures here come from.
 """
 
 import sys
@@ -31,15 +32,19 @@ SLACK = 1.02
 """Set-up work is the same for few and for many, so the cost of one more can only seem to fall."""
 
 
+PARSE = "Decoder.decode"
+"""msgspec's, the one built-in function that is counted: it always shows."""
+
+
 def calls_of(work: Callable[[], object]) -> Counter[str]:
-    """How often each function was called while `work` ran, by qualified name."""
+    """How often each Python function, and PARSE, was called while `work` ran, by qualified name."""
     counted: Counter[str] = Counter()
 
     def count(frame: FrameType, event: str, called: Any) -> None:
         if event == "call":
             counted[frame.f_code.co_qualname] += 1
-        elif event == "c_call":
-            counted[called.__qualname__] += 1
+        elif event == "c_call" and called.__qualname__ == PARSE:
+            counted[PARSE] += 1
 
     before = sys.getprofile()
     sys.setprofile(count)
@@ -47,7 +52,6 @@ def calls_of(work: Callable[[], object]) -> Counter[str]:
         work()
     finally:
         sys.setprofile(before)
-    counted.pop("setprofile", None)
     return counted
 
 
@@ -100,7 +104,7 @@ def test_the_counters_see_a_quadratic_buffer() -> None:
     for _ in range(100):
         buffer.feed(Copied(b"x" * 10))
     assert Copied.copied == sum(range(10, 1001, 10))
-    assert calls_of(lambda: [len(str(number)) for number in range(7)])["len"] == 7
+    assert calls_of(lambda: [buffer.feed(Copied(b"")) for _ in range(7)]).total() >= 7
 
 
 FRAMINGS = {"frames of one read each": 75, "many frames a read": 1 << 16, "one-byte reads": 1}
@@ -143,18 +147,21 @@ def decoding(body: bytes, read: int) -> Callable[[], object]:
     return run
 
 
+PER_READ = 60
+"""Calls that the frames of a read share; the larger stream takes one read more."""
 STREAMS: dict[str, tuple[Callable[[int], bytes], int]] = {
-    "text": (text_frame, 9),
-    "arguments of a call": (call_frame, 14),
+    "text": (text_frame, 4),
+    "arguments of a call": (call_frame, 6),
 }
-"""What a frame is made of, and how many calls one may cost: framing is shared by all frames of a read."""
+"""What a frame is made of, and how many calls one may cost, its parsing among them; framing and checking are
+shared by all frames of a read."""
 
 
 @pytest.mark.parametrize(("frame", "budget"), STREAMS.values(), ids=STREAMS.keys())
 def test_a_frame_of_a_stream_keeps_to_its_budget_of_calls(frame: Callable[[int], bytes], budget: int) -> None:
     few, many = (calls_of(decoding(b"".join(map(frame, range(frames))), 1 << 16)) for frames in (FEW, MANY))
-    assert (many - few)["Decoder.decode"] == MANY - FEW, "each frame is parsed once"
-    assert (many - few).total() <= budget * (MANY - FEW)
+    assert (many - few)[PARSE] == MANY - FEW, "each frame is parsed once"
+    assert (many - few).total() <= budget * (MANY - FEW) + PER_READ
 
 
 @pytest.mark.parametrize("read", [75, 1 << 16], ids=["frames of several reads", "many frames a read"])
