@@ -151,7 +151,12 @@ NUMBERS = {
     ("zhipu", 400, "1211"): "MODEL_NOT_FOUND",
     ("zhipu", 401, "1002"): "AUTH",
     ("zhipu", 400, "1301"): "CONTENT_FILTER",
+    ("zhipu", 400, "1261"): "CONTEXT_WINDOW_EXCEEDED",
+    ("zhipu", 400, "1112"): "AUTH",
+    ("zhipu", 429, "1310"): "QUOTA",
+    ("zai", 429, "1312"): "OVERLOADED",
     ("generic", 400, "1301"): "INVALID_REQUEST",
+    ("generic", 400, "1261"): "INVALID_REQUEST",
 }
 
 

@@ -1,9 +1,9 @@
 """Reasoning in requests: whose goes back, in what form, and why the rest stays behind.
 
 Each provider proves its own reasoning in its own way, so none of it crosses from one model to another.
-Sources: https://api-docs.deepseek.com/guides/thinking_mode (tool turns, read 2026-11-30);
-https://platform.claude.com/docs/en/build-with-claude/extended-thinking (signatures, read 2026-11-30);
-https://platform.openai.com/docs/guides/reasoning (encrypted items, read 2026-11-30).
+Sources: https://api-docs.deepseek.com/guides/thinking_mode.md (tool turns, read 2026-11-30);
+https://platform.claude.com/docs/build-with-claude/thinking (signatures, read 2026-11-30); openai-python
+3.57.0, openai/types/responses/response_includable.py (encrypted items).
 """
 
 from collections.abc import Sequence

@@ -4,9 +4,9 @@ The encoder is total and mends nothing: what has no place in this protocol is wr
 name. Cache marks stand on the tools, the system prompt and the last two messages: the API takes four, and a
 mark on the message before last is what finds the prefix that the previous request wrote.
 
-Sources, read 2026-11-30: https://platform.claude.com/docs/en/api/messages,
+Sources: anthropic 2.14.0 (anthropic/types/message_create_params.py); read 2026-11-30:
 https://platform.claude.com/docs/en/build-with-claude/prompt-caching,
-https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking,
+https://platform.claude.com/docs/zh-CN/build-with-claude/adaptive-thinking,
 https://platform.claude.com/docs/en/build-with-claude/structured-outputs.
 """
 

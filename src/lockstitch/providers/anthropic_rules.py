@@ -4,8 +4,9 @@ Written from the providers' documents and error wordings, over the plain wire fo
 the projection or the encoder. Each rule quotes the wording it prevents. A fold: ``extend`` takes further
 messages behind those that were checked.
 
-Sources: https://platform.claude.com/docs/en/api/messages and the pages it links to (read 2026-11-30);
-wordings from public reports.
+Sources: anthropic 2.14.0 (anthropic/types/message_param.py and what it names); read 2026-11-30:
+https://platform.claude.com/docs/build-with-claude/thinking,
+https://platform.claude.com/docs/en/build-with-claude/vision.md; wordings from public reports.
 """
 
 import re

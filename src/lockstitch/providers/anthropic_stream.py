@@ -1,7 +1,8 @@
 """Stream translation of anthropic-messages: the events of ``/v1/messages`` become our chunks.
 
-Sources: Anthropic, "Streaming messages", "Messages API reference", "Extended thinking" and "Handling stop
-reasons" (platform.claude.com/docs, read 2026-11-30); Bedrock adds usage to ``message_stop``.
+Sources: https://platform.claude.com/docs/build-with-claude/streaming and
+https://platform.claude.com/docs/build-with-claude/handling-stop-reasons (read 2026-11-30), and anthropic
+2.14.0 (anthropic/types/raw_*_event.py, stop_reason.py). Bedrock adds usage to ``message_stop``.
 """
 
 from collections.abc import Hashable, Mapping, Sequence

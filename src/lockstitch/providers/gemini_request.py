@@ -1,12 +1,12 @@
 """Requests of the ``gemini`` protocol (``POST /models/{model}:streamGenerateContent``).
 
 The encoder is total and mends nothing: what has no place in this protocol is written for the validator to
-name. Models from 3 on refuse a step of calls whose first one has no thought signature; where the history has
-none (another model made the call), the documented stand-in goes out.
+name. Models from 3 on refuse a step of calls whose first one has no thought signature; where the history
+has none (another model made the call), the documented stand-in goes out.
 
-Sources, read 2026-11-30: https://ai.google.dev/api/generate-content,
-https://ai.google.dev/gemini-api/docs/function-calling, https://ai.google.dev/gemini-api/docs/thinking,
-https://ai.google.dev/gemini-api/docs/thought-signatures (the stand-in signature).
+Sources: google-genai 3.6.1 (google/genai/types.py: Content, Tool, ToolConfig, GenerateContentConfig,
+ThinkingConfig); the stand-in signature as https://github.com/erain/glue/releases/tag/v1.8.0 has verified it
+(read 2026-11-30).
 """
 
 import json

@@ -4,8 +4,9 @@ Written from the provider's documents and error wordings, over the plain wire fo
 the projection or the encoder. Each rule quotes the wording it prevents. A fold: ``extend`` takes further
 contents behind those that were checked.
 
-Sources: https://ai.google.dev/api/generate-content, https://ai.google.dev/gemini-api/docs/function-calling,
-https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-30); wordings from public reports.
+Sources: google-genai 3.6.1 (google/genai/types.py: Content, Part, FunctionCall, FunctionResponse); the
+refusals about thought signatures as https://docs.apiyi.com/en/faq/gemini-thought-signature-missing.md
+quotes them (read 2026-11-30); wordings from public reports.
 """
 
 import re

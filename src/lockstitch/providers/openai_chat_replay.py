@@ -1,12 +1,13 @@
 """What chat providers want back beside a message that their own model wrote.
 
 - OpenRouter and MiniMax: ``reasoning_details``, a list whose entries stream in pieces and go back in order
-  (https://openrouter.ai/docs/use-cases/reasoning-tokens, "Preserving reasoning blocks").
+  (https://openrouter.ai/docs/use-cases/reasoning-tokens, and MiniMax's
+  https://platform.minimax.io/docs/api-reference/text-openai-api).
 - Gemini behind a chat endpoint: ``extra_content`` on a tool call, with the signature of the thought behind
-  it; a
-  request that repeats the call without it is refused (https://ai.google.dev/gemini-api/docs/thought-signatures).
+  it; a request that repeats the call without it is refused (https://github.com/noho/dayu-agent/issues/45).
 
-Both are opaque here: kept as ``Replay`` data of the block, and given back by ``openai_chat_request``.
+Both pages and the report were read on 2026-11-30. Both fields are opaque here: kept as ``Replay`` data of
+the block, and given back by ``openai_chat_request``.
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,9 +3,10 @@
 Frames that look as they should are decoded into typed structs, everything else value by value; both ways feed
 the same builder and give the same chunks. Whatever a gateway sends, nothing raises.
 
-Sources: OpenAI API reference, "The chat completion chunk object"; DeepSeek API, "Create chat completion";
-Mistral API, "Chat" (content as a list of parts); read 2026-11-30. What gateways do beside them:
-docs/notes.md.
+Sources: openai-python 3.57.0 (openai/types/chat/chat_completion_chunk.py);
+https://api-docs.deepseek.com/guides/thinking_mode.md (reasoning_content) and
+https://github.com/mistralai/client-python (src/mistralai/client/models: content as a list of parts), read
+2026-11-30. What gateways do beside them: docs/notes.md.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence

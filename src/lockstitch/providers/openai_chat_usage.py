@@ -12,8 +12,8 @@ def usage_of(wire: Mapping[str, Any]) -> Usage | None:
     ``prompt_tokens`` includes cache hits, ``Usage.input_tokens`` does not. Hits are
     ``prompt_tokens_details.cached_tokens`` (OpenAI), ``prompt_cache_hit_tokens`` (DeepSeek) or
     ``cached_tokens`` (Moonshot). Counts that are no non-negative whole number are taken as absent. Sources:
-    OpenAI API reference, "The chat completion chunk object"; DeepSeek API, "Create chat completion";
-    OpenRouter, "Usage accounting" (read 2026-11-30).
+    openai-python 3.57.0 (openai/types/completion_usage.py), which has ``cache_write_tokens`` too, and
+    https://www.openrouter.ai/docs/use-cases/usage-accounting (read 2026-11-30).
     """
     prompt = count(wire.get("prompt_tokens"))
     completion = count(wire.get("completion_tokens"))

@@ -3,9 +3,9 @@
 Compared whole and in lower case. ``STRONG`` codes mean one thing wherever they appear and come before any
 wording; ``WEAK`` ones only sort (a gateway puts ``invalid_request_error`` on anything) and come after it.
 Numbers that mean something only at one vendor stand behind its profile's name. Sources, read 2026-11-30:
-https://docs.claude.com/en/api/errors, https://docs.litellm.ai/docs/exception_mapping,
-https://api-docs.deepseek.com/quick_start/error_codes, https://docs.z.ai/api-reference/api-code,
-https://platform.minimax.io/docs/api-reference/errorcode, and the reports in the tests' tables.
+https://platform.claude.com/docs/en/api/errors, https://api-docs.deepseek.com/quick_start/error_codes.md,
+https://docs.bigmodel.cn/cn/api/api-code (Zhipu's and Z.AI's numbers),
+https://platform.minimax.io/docs/api-reference/errorcode.md, and the reports in the tests' tables.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,8 @@ STRONG: Final = (
         REQUEST,
         """context_length_exceeded context_window_exceeded exceed_context_size_error
         contextwindowexceedederror litellm.contextwindowexceedederror model_context_window_exceeded
-        max_context_length_exceeded context_too_large tokens_limit_reached input_too_long prompt_too_long""",
+        max_context_length_exceeded context_too_large tokens_limit_reached input_too_long prompt_too_long
+        zhipu:1261""",
     ),
     CodeRow(
         "QUOTA",
@@ -39,7 +40,8 @@ STRONG: Final = (
         """insufficient_quota exceeded_current_quota_error billing_error billing_hard_limit_reached
         billing_not_active insufficient_balance insufficient_user_quota insufficient_credits
         pre_consume_token_quota_failed account_deactivated arrearage quota_exceeded usage_limit_reached
-        minimax:1008 minimax:2056 zhipu:1113 zhipu:1304 zhipu:1308 zhipu:1309""",
+        minimax:1008 minimax:2056 zhipu:1113 zhipu:1304 zhipu:1308 zhipu:1309
+        zhipu:1310""",
     ),
     CodeRow(
         "CONTENT_FILTER",
@@ -55,6 +57,7 @@ STRONG: Final = (
         model_decommissioned invalid_model modelnotfound unknown_model model_not_exist
         zhipu:1211 zhipu:1221 zhipu:1222""",
     ),
+    CodeRow("OVERLOADED", REQUEST | {429}, "zhipu:1312"),
     CodeRow("MALFORMED_TOOL_CALL", REQUEST, "tool_use_failed output_parse_failed"),
     CodeRow("REQUEST_TOO_LARGE", REQUEST, "request_too_large payload_too_large"),
     CodeRow(
@@ -97,7 +100,7 @@ WEAK: Final = (
         """authentication_error permission_error unauthenticated permission_denied accessdeniedexception
         unrecognizedclientexception expiredtokenexception invalidsignatureexception unauthorized
         litellm.authenticationerror authenticationerror minimax:1004 minimax:2049 zhipu:1000 zhipu:1001
-        zhipu:1002 zhipu:1003 zhipu:1004 zhipu:1220""",
+        zhipu:1002 zhipu:1003 zhipu:1004 zhipu:1110 zhipu:1111 zhipu:1112 zhipu:1120 zhipu:1121 zhipu:1220""",
     ),
     CodeRow("MODEL_NOT_FOUND", frozenset({None}), "not_found_error not_found resourcenotfoundexception"),
     CodeRow(

@@ -4,9 +4,9 @@ The encoder is total and mends nothing: what has no place in this protocol is wr
 name. With ``store`` false no item may refer to a stored one, so reasoning goes back encrypted and calls go
 back by their call id alone.
 
-Sources, read 2026-11-30: https://platform.openai.com/docs/api-reference/responses/create,
-https://platform.openai.com/docs/guides/reasoning (encrypted reasoning items),
-https://api-docs.deepseek.com/guides/responses_api (reasoning before each call).
+Sources: openai-python 3.57.0 (openai/types/responses/response_create_params.py, response_includable.py: the
+encrypted reasoning of requests that store nothing); DeepSeek's stateless form of it, with reasoning items
+in the input, https://api-docs.deepseek.com/zh-cn/api/create-response/ (read 2026-11-30).
 """
 
 import re

@@ -4,8 +4,8 @@ Written from the providers' documents and error wordings, over the plain wire fo
 the projection or the encoder. Each rule quotes the wording it prevents. A fold: ``extend`` takes further
 items behind those that were checked.
 
-Sources: https://platform.openai.com/docs/api-reference/responses/create (read 2026-11-30); wordings from
-public reports.
+Sources: openai-python 3.57.0 (openai/types/responses/response_input_item_param.py and what it names);
+wordings from public reports.
 """
 
 import re

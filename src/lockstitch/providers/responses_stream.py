@@ -4,8 +4,10 @@ Items are told apart by their id, calls also by their call id, and by ``output_i
 change or confuse them, so whichever is known finds the item. What is given again at the end of a part, an
 item or the response completes what streamed and never erases it.
 
-Source: OpenAI API reference, "Responses streaming events" and "The response object"
-(developers.openai.com/api/reference, read 2026-11-30).
+Sources: openai-python 3.57.0 (openai/types/responses/response_*_event.py, response.py, response_status.py);
+DeepSeek's list of its events, https://api-docs.deepseek.com/guides/responses_api (read 2026-11-30). The
+events ``response.done``, ``response.reasoning.delta`` and ``response.reasoning_summary.delta`` are those of
+gateways.
 """
 
 from collections.abc import Hashable, Mapping, Sequence

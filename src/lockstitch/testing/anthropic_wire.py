@@ -1,7 +1,7 @@
 """A reply in the spelling of ``anthropic-messages``: stream events, or one JSON document.
 
 Sources: Claude API documentation, "Streaming messages",
-https://platform.claude.com/docs/en/build-with-claude/streaming (read 2026-11-30), and the types of the
+https://platform.claude.com/docs/build-with-claude/streaming (read 2026-11-30), and the types of the
 official ``anthropic`` package 2.14.0, which the tests read these streams with.
 """
 

@@ -1,8 +1,8 @@
 """A reply in the spelling of ``openai-chat``: stream events, or one JSON document.
 
 Sources: the types of the official ``openai`` package 3.57.0, which the tests read these streams with; for the
-last chunk with the usage, the description of ``stream_options`` in OpenAI's OpenAPI document. The field of
-reasoning is DeepSeek's, https://api-docs.deepseek.com/guides/reasoning_model.
+last chunk with the usage, its types/chat/chat_completion_stream_options_param.py. The field of reasoning is
+DeepSeek's, https://api-docs.deepseek.com/guides/thinking_mode.md (read 2026-11-30).
 """
 
 from collections.abc import Mapping

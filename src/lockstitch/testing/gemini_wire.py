@@ -3,8 +3,8 @@
 A function call comes whole, in one part, and usually without an id: quirks that need a second delta of a call
 have nothing to bite on here.
 
-Sources: Gemini API reference, https://ai.google.dev/api (read 2026-11-30), and the types of the official
-``google-genai`` package 3.6.1, which the tests read these streams with.
+Source: the types of the official ``google-genai`` package 3.6.1 (google/genai/types.py), which the tests read
+these streams with.
 """
 
 from collections.abc import Mapping

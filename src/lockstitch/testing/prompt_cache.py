@@ -5,9 +5,8 @@ order in which providers hash them: tools, system, messages. ``anthropic-message
 ``cache_control`` marks and finds an earlier prefix only near one; the other protocols cache every prefix by
 themselves. No provider's smallest size is applied, so that short tests show what long sessions would.
 
-Source: Claude API documentation, "Prompt caching",
-https://platform.claude.com/docs/en/build-with-claude/prompt-caching; OpenAI documentation, "Prompt caching",
-https://platform.openai.com/docs/guides/prompt-caching.
+Sources, read 2026-11-30: https://platform.claude.com/docs/en/build-with-claude/prompt-caching, and for OpenAI
+https://github.com/openai/openai-cookbook (examples/Prompt_Caching_201.ipynb).
 """
 
 import hashlib

@@ -1,8 +1,7 @@
 """A reply in the spelling of ``openai-responses``: stream events, or one JSON document.
 
-Sources: OpenAI documentation, "Streaming API responses",
-https://developers.openai.com/docs/guides/streaming-responses (read 2026-11-30), and the types of the official
-``openai`` package 3.57.0, which the tests read these streams with.
+Source: the types of the official ``openai`` package 3.57.0 (openai/types/responses), which the tests read
+these streams with.
 """
 
 from collections.abc import Mapping
