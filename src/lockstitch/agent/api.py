@@ -31,12 +31,15 @@ from ..tools.approval import Policy
 from ..tools.contract import Tool, ToolContext
 from . import portal
 from .approval import Approvals, Approver
+from .compaction import Compactor
 from .driver import Models, World
 from .events import UserEvent
 from .hooks import Hooks
+from .messages import log_reader
 from .requests import RequestMaker
 from .result import Result
 from .resume import Carried
+from .rewriting import complete
 from .session import Parts, Session, content_of
 from .shared import Shared
 from .state import Budget, Facts, Price, Rules, Stuck
@@ -206,6 +209,8 @@ class Agent:
             await asyncio.shield(self._shared.give_back())
             raise
         try:
+            read_log = log_reader(store, log)
+            context = await complete(context, read_log)
             workspace = self._workspace(context.cwd)
             target = endpoint or self._stored_endpoint(context, environ)
             known = self._known(target)
@@ -235,14 +240,18 @@ class Agent:
             await log.close()
             await asyncio.shield(self._shared.give_back())
             raise
+        rules = replace(self._rules, price=self._rules.price or known.price)
+        world.compactor = compactor = Compactor(world, rules)
         return Session(
             Parts(
                 log=log,
                 world=world,
-                rules=replace(self._rules, price=self._rules.price or known.price),
+                rules=rules,
                 tools=self._toolset,
                 more_tools=None if servers is None else servers.tools,
                 cwd=workspace,
+                read_log=read_log,
+                compactor=compactor,
                 close=self._shared.give_back,
             )
         )

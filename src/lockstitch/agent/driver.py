@@ -120,6 +120,8 @@ class World:
     tool_context: Callable[[ToolCall, Callable[[str], None]], ToolContext] | None = None
     output_check: Callable[[str], Awaitable[got.StopHookSaid]] | None = None
     """Judges the last text of a turn; see ``structured``."""
+    watchers: set[Callable[[], None]] = field(default_factory=set)
+    """Called after every append: who shows the conversation as it grows."""
 
     def append(self, *bodies: Body) -> tuple[Event, ...]:
         """Into the log, and into everything that is folded from it."""
@@ -127,6 +129,8 @@ class World:
         for event in taken:
             self.context.apply(event)
             self.carried.apply(event)
+        for watcher in tuple(self.watchers):
+            watcher()
         return taken
 
 

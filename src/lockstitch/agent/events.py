@@ -98,10 +98,10 @@ class Repaired(_Event, tag="repaired", frozen=True):
 
 
 class Compacted(_Event, tag="compacted", frozen=True):
-    """Older history now reaches the model as a summary; the log keeps it whole."""
+    """Older history now reaches the model as a summary, or shortened; the log keeps it whole."""
 
     trigger: Literal["manual", "threshold", "overflow"]
-    method: Literal["model", "pieces", "digest"]
+    method: Literal["model", "pieces", "digest", "prune"]
     tokens_before: int
     tokens_after: int
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
@@ -17,10 +18,13 @@ from ..session.reports import OpenReport
 from ..session.store import SessionLog
 from . import effects as fx
 from . import inputs as got
-from . import tracing
+from . import rewriting, tracing
+from .compaction import Compactor
 from .driver import Driver, World
+from .events import Compacted
 from .media import stored
-from .result import Result
+from .messages import Messages, ReadLog
+from .result import Result, provider_error
 from .resume import machine_state
 from .state import Rules, State
 from .structured import Output
@@ -45,6 +49,8 @@ class Parts:
     more_tools: Source | None
     """Of MCP servers."""
     cwd: Path
+    read_log: ReadLog
+    compactor: Compactor
     close: Callable[[], Any]
     """Gives back what the agent shares among its sessions."""
 
@@ -56,6 +62,7 @@ class Session:
         self._parts = parts
         self._running: Running | None = None
         self._turn_lock = asyncio.Lock()
+        self._messages = Messages(parts.world, parts.read_log)
         self._closed = False
 
     # ---- what is known ----
@@ -125,6 +132,43 @@ class Session:
         self._parts.world.append(Title(title=title))
         await self._parts.log.flush()
 
+    @property
+    def transcript(self) -> Messages:
+        """Everything ever said, in pages and as a subscription."""
+        return self._messages
+
+    # ---- what was said before ----
+
+    async def compact(self, focus: str | None = None) -> Compacted | None:
+        """Replace older history by a summary now; None if there is nothing to gain.
+
+        ``focus`` says what matters most. Raises CallerError while a turn runs, ProviderError if no summary
+        could be had; the history is then as it was.
+        """
+        async with self._between_turns():
+            outcome = await self._parts.compactor.run("manual", focus=focus)
+        if outcome.told is None and outcome.failure is not None:
+            raise provider_error(outcome.failure, "the history is as it was")
+        return outcome.told
+
+    async def undo(self, turns: int = 1) -> int:
+        """The last ``turns`` turns no longer count for the model; what tools did stays done.
+
+        The number of the first undone turn. Durable. Raises CallerError if there are fewer, or a turn runs.
+        """
+        async with self._between_turns():
+            return await rewriting.undo(self._parts.world, self._parts.read_log, turns)
+
+    async def rewind(self, turn: int) -> None:
+        """Go on as if ``turn`` had been the last, 0: as if nothing had been said. Raises as ``undo``."""
+        async with self._between_turns():
+            await rewriting.rewind(self._parts.world, self._parts.read_log, turn)
+
+    async def clear(self) -> None:
+        """The model starts afresh; pages still show everything. Raises CallerError while a turn runs."""
+        async with self._between_turns():
+            await rewriting.clear(self._parts.world)
+
     # ---- turns ----
 
     def send(self, prompt: str | Sequence[Block], *, output: type[T] | None = None) -> Turn[T]:
@@ -162,6 +206,7 @@ class Session:
         if self._closed:
             return
         self._closed = True
+        self._messages.close()
         running = self._running
         if running is not None and running.task is not None:
             running.leave("the session is being closed")
@@ -216,6 +261,16 @@ class Session:
                 return
             requested = got.TurnRequested(())
 
+    @asynccontextmanager
+    async def _between_turns(self) -> AsyncIterator[None]:
+        if self._closed:
+            raise CallerError(f"session {self.id!r} is closed; open it again")
+        if self._running is not None and self._running.cancelled is None:
+            raise CallerError("a turn is running in this session; wait for its end, or cancel it")
+        async with self._turn_lock:
+            self._mend()
+            yield
+
     def _machine(self) -> State:
         """The machine between turns: always what the log says, whatever the last turn went through."""
         world = self._parts.world
@@ -257,7 +312,7 @@ class Session:
     def _mend(self) -> None:
         """Close what a turn left open that broke off over a full disk or a defect of ours."""
         log = self._parts.log
-        if not log.read_only and log.state.turn_open:
+        if not log.read_only and (log.state.turn_open or log.state.compaction is not None):
             left: list[Body] = closers(log.state)
             self._parts.world.append(*left)
 

@@ -53,7 +53,7 @@ from .shorten import shortened_prompt, shortened_result
 from .transcript import Entry, MarkKind, Transcript
 
 KEPT_REWRITES: Final = 3
-"""How many compactions and clears an undo can go back behind at once; see ``lost``."""
+"""How many compactions and clears an undo can go back behind at once; see ``needed``."""
 
 
 class RetryState(msgspec.Struct, frozen=True):
@@ -86,11 +86,14 @@ class _Rewrite(NamedTuple):
 class Context:
     """Folds events one at a time; amortised O(1) each, except that a rewrite copies the tail it keeps.
 
-    ``kept_rewrites`` are the compactions and clears that a later undo is known to go back behind: see
-    ``history.rewind``. Without it only the last few can be undone: memory does not hold every message.
+    ``kept_rewrites`` are the compactions and clears that an undo is known to go back behind; without it only
+    the last few can be undone at once, so that memory does not hold every message: see ``needed``.
+    ``transcript`` takes the entries; None: the latest are held.
     """
 
-    def __init__(self, kept_rewrites: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self, kept_rewrites: frozenset[int] = frozenset(), transcript: Transcript | None = None
+    ) -> None:
         self.header: RequestHeader | None = None
         self.turn = 0
         """Number of the last turn that was started; 0 before the first."""
@@ -121,14 +124,14 @@ class Context:
         """Of each (provider, model): tokens that it seems to take, learned from refusals."""
         self.facts = Facts()
         """What the last compaction carried on; empty without one."""
-        self.lost = False
-        """Whether an undo went back behind more than is kept: the messages are incomplete, fold the log again
-        with ``history.rewind``."""
-        self.transcript = Transcript()
+        self.needed: set[int] = set()
+        """Compactions and clears that an undo went back behind, though they were no longer kept. If there are
+        any, the messages are incomplete: fold the log again with them as ``kept_rewrites``."""
+        self.transcript = Transcript() if transcript is None else transcript
         """The latest entries of what was ever said, from the same fold."""
         self._kept_rewrites = kept_rewrites
-        self._dropped = -1
-        """The latest rewrite whose messages are gone."""
+        self._rewritten: list[int] = []
+        """Numbers of all compactions and clears that count."""
         self._messages: list[Message] = []
         self._requests = 0
         self._unanswered: dict[tuple[int, int], Unanswered] = {}
@@ -337,7 +340,7 @@ class Context:
 
     def _header(self, body: RequestHeader) -> None:
         before, self.header = self.header, body
-        if before is not None and _counted(before) != _counted(body):
+        if before is not None and counted(before) != counted(body):
             self.last_usage, self.measured = None, 0  # Another vocabulary, or other tools: it no longer fits.
 
     def _overflowed(self, refusal: Failure, estimate: int) -> None:
@@ -401,12 +404,12 @@ class Context:
         return [found[key] for key in sorted(found)]
 
     def _rewrite(self, seq: int, messages: list[Message]) -> None:
+        self._rewritten.append(seq)
         self._rewrites.append(_Rewrite(seq, self._messages, self.facts))
         if len(self._rewrites) > KEPT_REWRITES:
             oldest = self._rewrites[-KEPT_REWRITES - 1]
             if oldest.seq not in self._kept_rewrites:
-                self._rewrites.remove(oldest)
-                self._dropped = max(self._dropped, oldest.seq)
+                del self._rewrites[-KEPT_REWRITES - 1]
         self._messages = messages
         self._forget_measure()
         live = {message.seq for message in messages}
@@ -418,7 +421,11 @@ class Context:
             return
         first = min(starts)
         self._turn_from = {turn: start for turn, start in self._turn_from.items() if turn < body.to_turn}
-        self.lost = self.lost or self._dropped >= first
+        held = {rewrite.seq for rewrite in self._rewrites}
+        while self._rewritten and self._rewritten[-1] >= first:
+            seq = self._rewritten.pop()
+            if seq not in held:
+                self.needed.add(seq)
         if self._rewrites and self._rewrites[-1].seq >= first:
             while self._rewrites and self._rewrites[-1].seq >= first:
                 rewrite = self._rewrites.pop()
@@ -462,6 +469,6 @@ def _blank(content: tuple[Block, ...]) -> bool:
     return not any(isinstance(block, Text) and block.text.strip() for block in content)
 
 
-def _counted(header: RequestHeader) -> tuple[object, ...]:
+def counted(header: RequestHeader) -> tuple[object, ...]:
     """What decides how many tokens the same messages are."""
     return header.provider, header.model, header.system, header.tools

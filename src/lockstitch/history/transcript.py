@@ -123,7 +123,7 @@ class PageFold:
         """
         self._before = before
         self._after = after
-        self._limit = max(1, min(limit, PAGE_LIMIT))
+        self.limit = max(1, min(limit, PAGE_LIMIT))
         self._roles = None if roles is None else frozenset(roles)
         self._found: deque[Entry] = deque()
         self._has_older = False
@@ -141,7 +141,7 @@ class PageFold:
             return
         if self._before is not None and entry.seq >= self._before:
             return
-        if len(self._found) < self._limit:
+        if len(self._found) < self.limit:
             self._found.append(entry)
         elif self._after is None:
             self._found.popleft()
