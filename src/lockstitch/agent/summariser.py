@@ -85,7 +85,7 @@ class Summariser:
         profile = requests.endpoint.profile
         made, _ = request(head, requests.header, profile, self._wanted, self._focus)
         tokens = requests.meter.fixed + estimate(made.messages)
-        if requests.meter.corrected(tokens) + self._wanted.summary * MOST_OVER > self._window:
+        if requests.meter.corrected(tokens) + self._wanted.summary > self._window:
             return Refused("it would not fit the window", too_long=True)
         return self._judged(await self._ask(made, tokens), planned.replaced)
 

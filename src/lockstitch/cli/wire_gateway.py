@@ -23,13 +23,14 @@ from ..testing.strict import CHECKERS, WORDINGS, Wording
     type=click.Choice(list(WORDINGS)),
     help="How a refusal reads.",
 )
-def gateway(path: str, port: int, strict: str | None, wording: Wording) -> None:
+@click.option("--window", type=click.IntRange(1), metavar="N", help="Refuse prompts of more than N tokens.")
+def gateway(path: str, port: int, strict: str | None, wording: Wording, window: int | None) -> None:
     """Play scripted answers over HTTP on loopback until interrupted.
 
     Prints one line of JSON when it listens: {"base_url": ..., "port": ...}.
     """
     try:
-        server = Gateway(path, strict=strict, wording=wording, port=port)
+        server = Gateway(path, strict=strict, wording=wording, window=window, port=port)
         asyncio.run(_serve(server))
     except CallerError as error:
         click.echo(f"lockstitch: {error}", err=True)

@@ -31,7 +31,8 @@ class Gateway:
     """Plays ``script`` on a loopback port; an async context manager that leaves no task and no socket behind.
 
     ``strict``: the dialect whose invalid requests are refused with a 400, before an answer is used up.
-    ``wording``: how a refusal reads; see docs/gateway.md. ``port`` 0 takes a free one.
+    ``wording``: how a refusal reads; see docs/gateway.md. ``window``: tokens (four characters each) that a
+    prompt may have; a longer one is refused as too long. ``port`` 0 takes a free one.
     Raises ScriptError or GatewayError, the latter also when the port is taken.
     """
 
@@ -41,9 +42,10 @@ class Gateway:
         *,
         strict: str | None = None,
         wording: Wording = "provider",
+        window: int | None = None,
         port: int = 0,
     ) -> None:
-        self._player = Player(script, strict=strict, wording=wording)
+        self._player = Player(script, strict=strict, wording=wording, window=window)
         self._wanted_port = port
         self._listener: socket.socket | None = None
         self._server: asyncio.Server | None = None
@@ -157,10 +159,15 @@ class Gateway:
 
 @contextlib.contextmanager
 def running_gateway(
-    script: Source, *, strict: str | None = None, wording: Wording = "provider", port: int = 0
+    script: Source,
+    *,
+    strict: str | None = None,
+    wording: Wording = "provider",
+    window: int | None = None,
+    port: int = 0,
 ) -> Iterator[Gateway]:
     """A Gateway on an event loop in a thread of its own, stopped when the block is left."""
-    gateway = Gateway(script, strict=strict, wording=wording, port=port)
+    gateway = Gateway(script, strict=strict, wording=wording, window=window, port=port)
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
     ready = threading.Event()

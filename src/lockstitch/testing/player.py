@@ -14,6 +14,7 @@ from .prompt_cache import PromptCache
 from .refusal import RefusedError
 from .script import Answer, Source, load
 from .strict import CHECKERS, WORDINGS, Wording, worded
+from .window import overflow
 
 
 class GatewayError(CallerError):
@@ -40,7 +41,14 @@ _PLAIN = Answer()
 class Player:
     """The state of one run of a script. Raises ScriptError or GatewayError when it is made."""
 
-    def __init__(self, script: Source, *, strict: str | None = None, wording: Wording = "provider") -> None:
+    def __init__(
+        self,
+        script: Source,
+        *,
+        strict: str | None = None,
+        wording: Wording = "provider",
+        window: int | None = None,
+    ) -> None:
         if wording not in WORDINGS:
             raise GatewayError(f'unknown wording "{wording}"; known: {", ".join(WORDINGS)}')
         if strict is not None and strict not in CHECKERS:
@@ -48,6 +56,7 @@ class Player:
         self._script = load(script)
         self._strict = strict
         self._wording: Wording = wording
+        self._window = window
         self._journal = Journal()
         self._cache = PromptCache()
         self._next = 0
@@ -81,6 +90,9 @@ class Player:
             return _refusal(entry, 400, protocol.error(error, 400))
         if self._strict == protocol.dialect and (refused := CHECKERS[self._strict](body, path)) is not None:
             return self._refuse(refused, protocol, entry)
+        too_long = None if self._window is None else overflow(protocol.dialect, body, self._window)
+        if too_long is not None:
+            return self._refuse(too_long, protocol, entry)
         return self._give(request, routes.asked(protocol, request.target, body), body, entry)
 
     def _refuse(self, refused: RefusedError, protocol: routes.Protocol, entry: dict[str, Any]) -> Played:

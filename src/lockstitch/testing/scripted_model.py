@@ -28,8 +28,8 @@ class ScriptedModel(ModelRuntime):
     """A model runtime whose answers are a script's, and the endpoint they seem to come from.
 
     Pass it as the model of an ``Agent``, or call ``stream`` as on a ModelRuntime. ``profile`` names the
-    provider that is played; ``strict`` and ``wording`` are those of ``testing.gateway.Gateway``. Raises
-    ScriptError, GatewayError, or CallerError on an unknown profile.
+    provider that is played; ``strict``, ``wording`` and ``window`` are those of ``testing.gateway.Gateway``.
+    Raises ScriptError, GatewayError, or CallerError on an unknown profile.
     """
 
     def __init__(
@@ -40,10 +40,11 @@ class ScriptedModel(ModelRuntime):
         model: str = "scripted",
         strict: str | None = None,
         wording: Wording = "provider",
+        window: int | None = None,
         idle_s: float = 300.0,
     ) -> None:
         super().__init__(idle_s=idle_s)
-        self._player = Player(script, strict=strict, wording=wording)
+        self._player = Player(script, strict=strict, wording=wording, window=window)
         self._transport = cast(Transport, _ScriptedTransport(self._player))
         self.endpoint = Endpoint(catalog.profile(profile), model, "http://scripted.invalid/v1")
 
