@@ -13,6 +13,7 @@ import history
 import imports
 import loop
 import report
+import session_listing
 import session_log
 import sessions
 import stream
@@ -28,10 +29,11 @@ BENCHMARKS: Mapping[str, tuple[Benchmark, int]] = {
     "flat": (stream.run_flat, 5),
     "loop": (loop.run, 3),
     "loop-growth": (loop.run_growth, 5),
-    "sessions": (sessions.run, 3),
+    "sessions": (sessions.run, 2),
     "request": (history.run, 5),
     "session-open": (session_log.run_open, 5),
     "session-append": (session_log.run_append, 5),
+    "session-listing": (session_listing.run, 5),
     "wire-cases": (wire_cases.run, 1),
 }
 """By name: what runs, and in how many rounds by default."""

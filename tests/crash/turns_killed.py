@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from lockstitch.agent.api import Agent
+from lockstitch.providers.catalog import profiles
 from lockstitch.schema.events import Body, Event, ToolCallStarted, ToolFinished
 from lockstitch.session.file_calls import FileCalls
 from lockstitch.session.file_store import FileStore
@@ -295,6 +296,7 @@ def main() -> int:
     options = parser.parse_args()
     seed = random.randrange(2**32) if options.seed is None else options.seed
     failed = 0
+    profiles()  # read once, before the forks
     with tempfile.TemporaryDirectory() as name:
         place = Path(name) / "measured"
         place.mkdir()

@@ -7,7 +7,7 @@ from typing import Final
 import apsw
 
 from .file_calls import FileCalls
-from .file_listing import log_from, plain_info, session_names
+from .file_listing import entry_names, log_from, plain_info
 from .file_sink import LOG_NAME
 from .index import Facts, SessionIndex
 from .listing import INDEX_NAME, list_sessions, refreshed, search_sessions
@@ -52,7 +52,7 @@ class FileIndex:
 
     def listing(self) -> Listing | None:
         """None if the index cannot be used."""
-        present = dict.fromkeys(session_names(self._root))
+        present = dict.fromkeys(entry_names(self._root))
         try:
             return list_sessions(self._index, present, self._source) if present else []
         except (apsw.Error, OSError):
@@ -60,7 +60,7 @@ class FileIndex:
 
     def search(self, words: str, *, cwd: str | None, limit: int) -> Hits:
         """Raises StorageError."""
-        present = dict.fromkeys(session_names(self._root))
+        present = dict.fromkeys(entry_names(self._root))
         if not present:
             return []
         return search_sessions(self._index, present, self._source, words=words, cwd=cwd, limit=limit)
@@ -85,6 +85,9 @@ class FileSource:
         if session_id is None:  # a name that was shortened: its log says the id
             session_id = plain_info(self._root, self._name).id
         return Facts(session_id, str(directory))
+
+    def exists(self) -> bool:
+        return (self._root / self._name).is_dir()
 
     def state(self) -> tuple[str, int]:
         status = (self._root / self._name / LOG_NAME).stat()

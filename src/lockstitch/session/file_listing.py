@@ -16,13 +16,17 @@ from .scan import PIECE_BYTES
 _HEAD_BYTES = 64 * 1024  # of a log, enough for its first record
 
 
-def session_names(root: Path) -> list[str]:
-    """Names of the sessions' directories, by one reading of ``root``. Raises OSError."""
+def entry_names(root: Path) -> list[str]:
+    """What may be sessions' directories, by one reading of ``root``. Raises OSError."""
     try:
-        with os.scandir(root) as entries:
-            return [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+        return [name for name in os.listdir(root) if name[0] != "."]  # noqa: PTH208  # half the time of iterdir
     except FileNotFoundError:
         return []
+
+
+def session_names(root: Path) -> list[str]:
+    """Names of the sessions' directories. Raises OSError."""
+    return [name for name in entry_names(root) if (root / name).is_dir()]
 
 
 def plain_info(root: Path, name: str) -> SessionInfo:

@@ -6,7 +6,7 @@ once it is not; so a crash costs nothing but that reading.
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 import msgspec
@@ -37,6 +37,16 @@ _SNIPPET_WORDS: Final = 16
 
 Read = Callable[[int], Iterable[bytes]]
 """Gives the bytes of a log from an offset on, in pieces. May raise OSError, StorageError."""
+
+
+_STORE: Final = """
+INSERT INTO sessions (key, info, stamp, fingerprint, cwd, updated_ms, dirty)
+VALUES (:key, :info, :stamp, :fingerprint, :cwd, :updated_ms, :dirty)
+ON CONFLICT (key) DO UPDATE SET info = :info, stamp = :stamp, fingerprint = :fingerprint,
+    cwd = :cwd, updated_ms = :updated_ms, dirty = :dirty
+RETURNING number
+"""
+_FACTS_OF: Final = "SELECT facts FROM facts JOIN sessions ON number = session WHERE key = ?"
 
 
 class Facts(msgspec.Struct, omit_defaults=True):
@@ -97,6 +107,17 @@ class Facts(msgspec.Struct, omit_defaults=True):
         return "its log ends in an unfinished record" if self.torn else None
 
 
+class Known(NamedTuple):
+    """What a listing has to know of one session."""
+
+    key: str
+    dirty: int
+    """Not 0: its log may have grown since it was read."""
+    stamp: int | None
+    fingerprint: str
+    """See Facts."""
+
+
 class SessionIndex:
     """Sessions by ``key``, the name that the store gives them. All methods may be called from any thread.
 
@@ -110,20 +131,23 @@ class SessionIndex:
         """From here on the session's log may grow."""
         self._file.run(lambda connection: _mark(connection, key), write=True)
 
-    def known(self) -> dict[str, tuple[Facts, bool]]:
-        """All sessions: what is known, and whether their log may have grown since."""
+    def known(self) -> list[Known]:
+        """All sessions, the latest first."""
+        query = "SELECT key, dirty, stamp, fingerprint FROM sessions ORDER BY updated_ms DESC, key"
+        rows: list[Any] = self._file.run(lambda connection: connection.execute(query).fetchall())
+        return [Known(*row) for row in rows]
 
-        def work(connection: apsw.Connection) -> dict[str, tuple[Facts, bool]]:
-            rows = connection.execute("SELECT key, facts, dirty FROM sessions")
-            return {key: (_decoder.decode(facts), bool(dirty)) for key, facts, dirty in rows}
-
-        return self._file.run(work)
+    def infos(self) -> list[SessionInfo]:
+        """What a listing shows of all sessions, the latest first."""
+        query = "SELECT info FROM sessions ORDER BY updated_ms DESC, key"
+        rows: list[Any] = self._file.run(lambda connection: connection.execute(query).fetchall())
+        return _infos_decoder.decode(b"[" + b",".join([info for (info,) in rows]) + b"]")
 
     def known_of(self, key: str) -> Facts | None:
         """What is known of one session."""
 
         def work(connection: apsw.Connection) -> Facts | None:
-            facts = connection.execute("SELECT facts FROM sessions WHERE key = ?", (key,)).get
+            facts = connection.execute(_FACTS_OF, (key,)).get
             return None if facts is None else _decoder.decode(facts)
 
         return self._file.run(work)
@@ -162,6 +186,7 @@ class SessionIndex:
         self._file.close()
 
 
+_infos_decoder: Final = msgspec.json.Decoder(list[SessionInfo])
 _decoder: Final = msgspec.json.Decoder(Facts)
 _encoder: Final = msgspec.json.Encoder()
 
@@ -229,13 +254,17 @@ def _mark(connection: apsw.Connection, key: str) -> None:
 
 def _store(connection: apsw.Connection, key: str, added: _Added, *, dirty: bool) -> None:
     facts = added.facts
-    row = (key, _encoder.encode(facts), facts.cwd, int(dirty))
-    connection.execute(
-        "INSERT INTO sessions (key, facts, cwd, dirty) VALUES (?, ?, ?, ?) ON CONFLICT (key) "
-        "DO UPDATE SET facts = excluded.facts, cwd = excluded.cwd, dirty = excluded.dirty",
-        row,
-    )
-    number = connection.execute("SELECT number FROM sessions WHERE key = ?", (key,)).get
+    row = {
+        "key": key,
+        "info": _encoder.encode(facts.info()),
+        "stamp": facts.stamp,
+        "fingerprint": facts.fingerprint,
+        "cwd": facts.cwd,
+        "updated_ms": facts.updated_ms or 0,
+        "dirty": int(dirty),
+    }
+    number = connection.execute(_STORE, row).get
+    connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (number, _encoder.encode(facts)))
     for seq, time_ms, kind, text in added.texts:
         place = (number, seq, time_ms, kind)
         connection.execute("INSERT INTO texts (session, seq, time_ms, kind) VALUES (?, ?, ?, ?)", place)
@@ -254,7 +283,7 @@ def _hits(connection: apsw.Connection, query: str, cwd: str | None, limit: int) 
     for (number,) in best:  # snippets are dear: only of these
         row = connection.execute(
             "SELECT facts, seq, time_ms, kind, snippet(words, 0, ?, ?, '…', ?) "
-            "FROM words JOIN texts ON texts.number = words.rowid JOIN sessions ON sessions.number = session "
+            "FROM words JOIN texts ON texts.number = words.rowid JOIN facts ON facts.session = texts.session "
             "WHERE words MATCH ? AND words.rowid = ?",
             (*MARKS, _SNIPPET_WORDS, query, number),
         ).fetchone()

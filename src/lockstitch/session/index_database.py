@@ -11,7 +11,7 @@ import apsw
 
 from .file_calls import FileCalls
 
-INDEX_VERSION: Final = 1
+INDEX_VERSION: Final = 4
 """Of the tables and of what is put into them. Another one in the file: it is made anew."""
 _BUSY_MS: Final = 3_000
 
@@ -19,9 +19,19 @@ _SCHEMA: Final = """
 CREATE TABLE sessions (
     number INTEGER PRIMARY KEY,
     key TEXT NOT NULL UNIQUE,
-    facts BLOB NOT NULL,
+    -- What a listing shows, so that ten thousand of them are decoded at once.
+    info BLOB NOT NULL,
+    stamp INTEGER,
+    fingerprint TEXT NOT NULL,
     cwd TEXT NOT NULL,
+    updated_ms INTEGER NOT NULL,
     dirty INTEGER NOT NULL
+) STRICT;
+-- Holds all that a listing asks about each session before it reads what it shows.
+CREATE INDEX latest_sessions ON sessions (updated_ms DESC, key, dirty, stamp, fingerprint);
+CREATE TABLE facts (
+    session INTEGER PRIMARY KEY REFERENCES sessions ON DELETE CASCADE,
+    facts BLOB NOT NULL
 ) STRICT;
 CREATE TABLE texts (
     number INTEGER PRIMARY KEY,

@@ -23,6 +23,10 @@ class Source(Protocol):
         """What is known of it without reading its log."""
         ...
 
+    def exists(self) -> bool:
+        """Whether it is a session at all."""
+        ...
+
     def state(self) -> tuple[str, int]:
         """What tells its log from another in its place, and the log's bytes. Raises OSError, StorageError."""
         ...
@@ -51,20 +55,32 @@ def list_sessions(
     What the index does not know yet, or not any more, is read; what is gone is forgotten. Raises apsw.Error
     and OSError if the index cannot be used; a session that cannot be read is listed with its problem.
     """
+    problems = bring_up_to_date(index, present, source)
+    infos = index.infos()
+    return latest_first([*infos, *problems]) if problems else infos
+
+
+def bring_up_to_date(
+    index: SessionIndex, present: Mapping[str, int | None], source: Callable[[str], Source]
+) -> list[SessionInfo]:
+    """Read what the index does not know; the lines of sessions that cannot be read. See ``list_sessions``."""
     known = index.known()
-    index.forget(known.keys() - present.keys())
-    infos: list[SessionInfo] = []
-    settled: list[tuple[str, Facts]] = []
-    for key, stamp in present.items():
-        facts, dirty = known.get(key, (None, True))
-        if facts is None or dirty or (stamp is not None and stamp != facts.stamp):
-            infos.append(_look(index, key, facts, stamp, source(key)))
-        else:
-            settled.append((key, facts))
-    settled.sort(key=lambda known: -(known[1].updated_ms or 0))
-    infos += [_verified(index, key, facts, source(key)) for key, facts in settled[:VERIFIED_MAX]]
-    infos += [facts.info() for _, facts in settled[VERIFIED_MAX:]]
-    return latest_first(infos)
+    index.forget([entry.key for entry in known if entry.key not in present])
+    unknown = dict(present)
+    problems: list[SessionInfo] = []
+    settled = 0
+    for key, dirty, stamp, fingerprint in known:
+        if key not in unknown:
+            continue
+        now = unknown.pop(key)
+        if dirty or (now is not None and now != stamp):
+            problems += _look(index, key, index.known_of(key), now, source(key))
+        elif settled < VERIFIED_MAX:
+            settled += 1
+            problems += _verify(index, key, fingerprint, now, source(key))
+    for key, now in unknown.items():
+        problems += _look(index, key, None, now, source(key))
+    return problems
 
 
 def search_sessions(
@@ -78,7 +94,7 @@ def search_sessions(
 ) -> Hits:
     """Places where all words occur, after the index was brought up to date. Raises StorageError."""
     try:
-        list_sessions(index, present, source)
+        bring_up_to_date(index, present, source)
         return index.search(words, cwd=cwd, limit=limit)
     except (apsw.Error, OSError) as error:
         raise StorageError(
@@ -105,23 +121,30 @@ def refreshed(
     return index.catch_up(key, facts, source.read, size=size, dirty=busy)
 
 
-def _verified(index: SessionIndex, key: str, facts: Facts, source: Source) -> SessionInfo:
+def _verify(
+    index: SessionIndex, key: str, fingerprint: str, stamp: int | None, source: Source
+) -> list[SessionInfo]:
     """One that should be as it was: damage on the disk is told when somebody looks at recent sessions."""
     try:
-        if source.fingerprint() == facts.fingerprint:
-            return facts.info()
+        if source.fingerprint() == fingerprint:
+            return []
     except OSError:
         pass  # it is told below, where it is read
     index.forget([key])
-    return _look(index, key, None, facts.stamp, source)
+    return _look(index, key, None, stamp, source)
 
 
 def _look(
     index: SessionIndex, key: str, facts: Facts | None, stamp: int | None, source: Source
-) -> SessionInfo:
+) -> list[SessionInfo]:
+    """Read a session on; its line if it cannot be, nothing if it could or turns out to be no session."""
+    if facts is None and not source.exists():
+        return []
     try:
-        return refreshed(index, key, facts, source, stamp=stamp).info()
+        refreshed(index, key, facts, source, stamp=stamp)
     except (OSError, StorageError) as error:
+        index.forget([key])
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         fresh = source.fresh()
-        return SessionInfo(id=fresh.id, path=fresh.path, problem=f"its log cannot be read: {reason}")
+        return [SessionInfo(id=fresh.id, path=fresh.path, problem=f"its log cannot be read: {reason}")]
+    return []

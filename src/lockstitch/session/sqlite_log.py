@@ -79,6 +79,9 @@ class SqliteSource:
     def fresh(self) -> Facts:
         return Facts(self._id, str(self._file.path))
 
+    def exists(self) -> bool:
+        return True
+
     def state(self) -> tuple[str, int]:
         size = "SELECT coalesce(max(start + length(data)), 0) FROM pieces WHERE session = ?"
         rewritten = "SELECT count(*) FROM backups WHERE session = ?"
