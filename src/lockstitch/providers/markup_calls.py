@@ -1,10 +1,10 @@
 """Reading the calls in marked-up sections (see ``markup``).
 
 Values keep the text the model wrote: where a format does not say whether a value is JSON, it is a string.
-Sources, read 2026-11-30: https://huggingface.co/deepseek-ai/DeepSeek-V3.2 (encoding/encoding_dsv32.py),
-https://huggingface.co/moonshotai/Kimi-K2-Instruct-0905 (docs/tool_call_guidance.md),
-https://huggingface.co/MiniMaxAI/MiniMax-M2 (docs/tool_calling_guide.md), and what the chat templates of
-Qwen3, Qwen3-Coder, GLM-4.5 and DeepSeek-V3 tell the model to write.
+Sources, read 2026-11-30: https://huggingface.co/deepseek-ai/DeepSeek-V3.2 (encoding/encoding_dsv32.py, in
+vLLM's copy), https://github.com/MoonshotAI/Kimi-K2 (docs/tool_call_guidance.md),
+https://huggingface.co/MiniMaxAI/MiniMax-M2 (docs/tool_calling_guide.md), and the reports whose streams are in
+tests/recorded/cases (Qwen3, Qwen3-Coder, GLM-4.5, DeepSeek-V3).
 """
 
 import re

@@ -1,9 +1,8 @@
 """When to come back, as a provider says it: headers in three units, dates, and sentences.
 
 Everything here is pure: the time of the answer comes in as an argument or from its own Date header.
-Sources: RFC 9110 section 10.2.3 (Retry-After);
-https://learn.microsoft.com/azure/ai-services/openai/how-to/quota (retry-after-ms);
-https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto (RetryInfo).
+Sources: RFC 9110 section 10.2.3 (Retry-After); openai-python 3.57.0 (openai/_base_client.py: retry-after-ms);
+https://github.com/googleapis/googleapis (google/rpc/error_details.proto: RetryInfo, read 2026-11-30).
 """
 
 import re

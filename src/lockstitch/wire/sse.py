@@ -1,6 +1,7 @@
 """Server-sent events, sans-IO: bytes in any split go in, frames come out.
 
-Follows the event stream grammar (WHATWG HTML, "Server-sent events", read 2026-11-30): lines end in LF, CR or
+Follows the event stream grammar of WHATWG HTML, "Server-sent events" (as quoted in
+https://docs.rs/crate/eventsource-stream2/0.3.0/source/src/parser.rs, read 2026-11-30): lines end in LF, CR or
 CRLF, a BOM may come first, a colon starts a comment, several ``data`` lines of one event are joined by LF.
 Differs from it where model gateways do: the last event counts without its blank line, and lines that are no
 field are kept for a search, because proxies write their errors there.
