@@ -30,8 +30,8 @@ async def _serve(answer: Answer) -> None:
         try:
             while (request := await _request(reader)) and await answer(*request, writer):
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the client has left, which is how every measured client ends
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the client has left, or this server is to end while it is answering
         finally:
             writer.close()
 

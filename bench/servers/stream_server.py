@@ -3,7 +3,7 @@
 The path says which: `/texts-T/arguments-A/calls-C/v1/chat/completions` has T text deltas and A argument
 deltas spread in turn over C parallel tool calls, whose continuations carry empty ids and names; `-wide` makes
 an argument delta 100 characters instead of one short word. Without tool calls (A = 0) it ends in `stop`.
-With `-paced` a write of eight events comes about every quarter of a second, as from a model, and not as fast
+With `-paced` a write of eight events comes about every half second, as from a model, and not as fast
 as possible.
 """
 
@@ -16,7 +16,7 @@ import re
 import serving
 
 EVENTS_PER_WRITE = 8  # a busy gateway flushes several tokens at once
-PACE_S = 0.25
+PACE_S = 0.5
 PIECE = 1 << 16
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 SHAPE = re.compile(r"^/texts-(\d{1,7})/arguments-(\d{1,7})/calls-(\d{1,3})(-wide)?(-paced)?/")
