@@ -25,8 +25,8 @@ def run(rounds: int, everything: bool) -> Report:
         Goal("event loop lag, 99th percentile", "at most", 50, lag, " ms"),
     ]
     method = (
-        f"Logged turns of an agent, {EVENTS} events each, sixteen a second in two writes, {rounds} rounds. Lag "
-        "and memory are of the time when all of them stream; lag means something on an idle machine only."
+        f"Logged turns of an agent, {EVENTS} events each, sixteen a second in two writes, {rounds} rounds. "
+        "Lag and memory are of the time when all of them stream; lag only counts on an idle machine."
     )
     return Report("Concurrent sessions", method, columns, rows, goals)
 

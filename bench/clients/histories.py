@@ -8,6 +8,9 @@ from lockstitch.schema.events import (
     AssistantMessage,
     AttemptStart,
     Body,
+    CompactionEnd,
+    CompactionStart,
+    CompactionSummary,
     RequestHeader,
     SessionStart,
     StepEnd,
@@ -23,12 +26,15 @@ from lockstitch.schema.usage import Usage
 from lockstitch.wire.jsonl import encode
 
 STEPS_PER_TURN = 20
+TURNS_PER_COMPACTION = 20
 DELTAS_PER_STEP = 4
 TIME_MS = 1_760_000_000_000
 
 
 def bodies() -> Iterator[Body]:
-    """Events without end: turns of twenty steps, each with shown text, one call and its result."""
+    """Events without end: turns of twenty steps, each with shown text, one call and its result; compacted when
+    an agent would have to.
+    """
     yield SessionStart(1, "bench", "/home/user/project")
     parameters = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     yield RequestHeader(
@@ -52,6 +58,12 @@ def bodies() -> Iterator[Body]:
             seq += len(before) + len(after)
         yield TurnEnd(turn, "completed")
         seq += 1
+        if turn % TURNS_PER_COMPACTION == 0:
+            name = f"c{turn}"
+            yield CompactionStart(name, "threshold")
+            yield CompactionSummary(name, (Text(text=f"The first {turn} parts were looked at."),))
+            yield CompactionEnd(name, applied=True)
+            seq += 3
 
 
 def lines(events: int) -> Iterator[bytes]:
