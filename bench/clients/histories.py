@@ -32,8 +32,9 @@ TIME_MS = 1_760_000_000_000
 
 
 def bodies() -> Iterator[Body]:
-    """Events without end: turns of twenty steps, each with shown text, one call and its result; compacted when
-    an agent would have to.
+    """Events without end: turns of twenty steps, each with shown text, one call and its result.
+
+    Compacted as often as an agent's history would have to be.
     """
     yield SessionStart(1, "bench", "/home/user/project")
     parameters = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
