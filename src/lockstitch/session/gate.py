@@ -96,7 +96,9 @@ def _no_compaction(state: LogState) -> str | None:
 
 
 def _session_start(state: LogState, body: SessionStart) -> str | None:
-    if state.start is not None or state.next_seq > 0:
+    if state.start is not None and body.format <= state.start.format:
+        return "a log has one session_start, at its beginning, and another only where its format is raised"
+    if state.start is None and state.next_seq > 0:
         return "a log has one session_start, at its beginning"
     if not body.id:
         return "the session's id is empty"

@@ -9,8 +9,9 @@ from typing import IO, Final
 import msgspec
 
 from lockstitch.schema.errors import CallerError
-from lockstitch.schema.events import FORMAT_VERSION, SessionStart
+from lockstitch.schema.events import SessionStart
 
+from . import migration
 from .reports import CheckReport
 from .rewriting import Rewriting
 from .scan import PIECE_BYTES
@@ -55,7 +56,7 @@ async def fork(store: SessionKeeper, session_id: str, new_id: str, *, turn: int 
     old = view.state.start
     rewriting = Rewriting(
         session_id,
-        start=SessionStart(FORMAT_VERSION, new_id, old.cwd if old else "", parent=session_id),
+        start=SessionStart(migration.CURRENT, new_id, old.cwd if old else "", parent=session_id),
         start_ms=time.time_ns() // 1_000_000,
         last_turn=turn,
         detail=f"forked from {session_id}",

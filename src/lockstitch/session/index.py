@@ -70,6 +70,8 @@ class Facts(msgspec.Struct, omit_defaults=True):
     bytes: int = 0
     """Up to where the log was read, in whole lines."""
     last_seq: int = -1
+    format: int | None = None
+    """Of the records at the end of the log."""
     identity: str = ""
     """Tells the log from another one that was put in its place."""
     fingerprint: str = ""
@@ -201,7 +203,7 @@ class _Added:
         self.facts = facts
         self.texts: list[tuple[int, int, str, str]] = []
         self._start = facts.bytes
-        self._scanner = Scanner(after=facts.last_seq)
+        self._scanner = Scanner(after=facts.last_seq, format_version=facts.format)
 
     def feed(self, piece: bytes) -> None:
         for item in self._scanner.feed(piece):
@@ -219,8 +221,8 @@ class _Added:
         if facts.created_ms is None:
             facts.created_ms = event.time_ms
         match event.body:
-            case SessionStart(cwd=cwd, parent=parent):
-                facts.cwd, facts.parent = cwd, parent
+            case SessionStart(format=format_version, cwd=cwd, parent=parent):
+                facts.format, facts.cwd, facts.parent = format_version, cwd, parent
             case TurnStart(turn=turn):
                 facts.turns = max(facts.turns, turn)
             case Title(title=title):

@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lockstitch.schema.errors import GateError
-from lockstitch.schema.events import Body, Event
+from lockstitch.schema.events import Body, Event, SessionStart
 from lockstitch.wire.jsonl import KIND_OF, RECORD_MAX_BYTES, BadRecordError, decode, encode
 
+from . import migration
 from .gate import refusal
 from .log_state import LogState, advance
 
@@ -61,6 +62,8 @@ def admit(state: LogState, bodies: Sequence[Body], time_ms: int) -> Admitted:
 def _encode(seq: int, time_ms: int, body: Body) -> bytes:
     if type(body) not in KIND_OF:
         raise _refused(body, "not an event body that this version writes")
+    if type(body) is SessionStart and body.format != migration.CURRENT:
+        raise _refused(body, f"this version writes format {migration.CURRENT}")
     try:
         try:
             line = encode(seq, time_ms, body)

@@ -5,9 +5,10 @@ from typing import Final
 
 import msgspec
 
-from lockstitch.schema.events import FORMAT_VERSION, Body, Event, SessionRepaired, SessionStart, Unknown
+from lockstitch.schema.events import Body, Event, SessionRepaired, SessionStart, Unknown
 from lockstitch.wire.jsonl import KIND_OF
 
+from . import migration
 from .gate import CHECKS, refusal
 from .log_state import FOLDS, LogState, advance
 from .scan import Damage, Scanner
@@ -101,7 +102,7 @@ class LogReader:
         return event if problem is None else self._defective(index, event, problem)
 
     def _imply_start(self) -> None:
-        self.state.start = SessionStart(FORMAT_VERSION, self._session_id)
+        self.state.start = SessionStart(migration.CURRENT, self._session_id)
 
     def _defective(self, index: int, event: Event, problem: str) -> Event:
         if len(self.defects) < LISTED_MAX:

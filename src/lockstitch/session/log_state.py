@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from lockstitch.schema.blocks import Block, ToolCall
 from lockstitch.schema.events import (
-    FORMAT_VERSION,
     AssistantDelta,
     AssistantMessage,
     AttemptFailed,
@@ -37,6 +36,8 @@ from lockstitch.schema.events import (
     Unknown,
     UserMessage,
 )
+
+from . import migration
 
 
 @dataclass(slots=True)
@@ -68,6 +69,7 @@ class LogState:
     time_ms: int = 0
     """Of the last event."""
     start: SessionStart | None = None
+    """The first record, or the last that raised the format."""
     turn: int = 0
     """Number of the turn that is open, or was last."""
     turns: int = 0
@@ -139,10 +141,11 @@ def calls_in(content: tuple[Block, ...]) -> Iterator[ToolCall]:
 
 
 def _fold_session_start(state: LogState, seq: int, body: SessionStart) -> None:
-    if state.start is None:
+    if state.start is None or body.format > state.start.format:
         state.start = body
-    if body.format > FORMAT_VERSION and state.too_new is None:
-        state.too_new = f"the log has format {body.format}, and this version writes format {FORMAT_VERSION}"
+    if body.format > migration.CURRENT and state.too_new is None:
+        known = f"this version writes format {migration.CURRENT}"
+        state.too_new = f"the log has format {body.format}, and {known}"
 
 
 def _enter_turn(state: LogState, turn: int) -> None:

@@ -1,8 +1,11 @@
 """What opening a log adds to it, whatever store it lies in: one report, and closers for what is open."""
 
-from lockstitch.schema.errors import SessionCorruptionError
-from lockstitch.schema.events import FORMAT_VERSION, Body, SessionStart
+import msgspec
 
+from lockstitch.schema.errors import SessionCorruptionError
+from lockstitch.schema.events import Body, SessionStart
+
+from . import migration
 from .closers import closers
 from .intake import Admitted, admit
 from .log_reader import Fold, FoldFailedError, LogReader
@@ -23,6 +26,9 @@ def mend(reader: LogReader, start: SessionStart, *, file: str, fold: Fold | None
     if state.next_seq == 0:
         state.start = None
         bodies.insert(0, start)
+    elif state.start is not None and state.start.format < migration.CURRENT:
+        # What follows has the present format, which an older version must not take for its own.
+        bodies.insert(0, msgspec.structs.replace(state.start, format=migration.CURRENT))
     admitted = admit(state, bodies, state.time_ms)
     if fold is not None:
         for event in admitted.events:
@@ -100,7 +106,7 @@ def corruption(reader: LogReader, session_id: str) -> SessionCorruptionError | N
 
 
 def first_record(session_id: str, cwd: str) -> SessionStart:
-    return SessionStart(FORMAT_VERSION, session_id, cwd)
+    return SessionStart(migration.CURRENT, session_id, cwd)
 
 
 def _would(reader: LogReader, in_use_by: int | None) -> list[str]:

@@ -4,21 +4,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from lockstitch.schema.events import (
-    FORMAT_VERSION,
+    Body,
     Event,
     NoteEvent,
     SessionRepaired,
     SessionStart,
     TurnEnd,
     TurnStart,
+    Unknown,
 )
 from lockstitch.wire.jsonl import encode
 
+from . import migration
 from .scan import Damage, Scanner
 
 LOST_NOTE: Final = "lockstitch.lost"
 """Name of the note that stands where a record was lost, so that the numbers have no gap."""
+FORMAT_NOTE: Final = "lockstitch.format"
+"""Name of the note that stands where a log of an older format was continued in a newer one."""
 LOST_MAX: Final = 100_000
 """Notes in one gap; a wider one stays a gap."""
 
@@ -45,6 +51,7 @@ class Rewriting:
     _next_seq: int = field(default=0, init=False)
     _time_ms: int = field(default=0, init=False)
     _told: bool = field(default=False, init=False)
+    _older: bool = field(default=False, init=False)
     _full: bool = field(default=False, init=False)
 
     def lines(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -74,7 +81,7 @@ class Rewriting:
                 yield self._first(event)
             if event.seq > 0 or not isinstance(event.body, SessionStart):
                 yield from self._fill(event)
-                yield line + b"\n"
+                yield self._line(event, line)
                 self.records += 1
             self._count(event)
 
@@ -82,10 +89,27 @@ class Rewriting:
         """The first record: the one to be put in its place, the log's own, or the one that it implies."""
         own = event.body if event is not None and isinstance(event.body, SessionStart) else None
         self._time_ms = event.time_ms if event is not None else self.start_ms or 0
-        start = self.start or own or SessionStart(FORMAT_VERSION, self.session_id)
+        start = self.start or own or SessionStart(migration.CURRENT, self.session_id)
+        if own is not None and migration.upgrade_from(own.format) is not None:
+            self._older = True
+            start = msgspec.structs.replace(start, format=migration.CURRENT)
         time_ms = self._time_ms if self.start is None or self.start_ms is None else self.start_ms
         self._next_seq, self.records = 1, 1
         return encode(0, time_ms, start)
+
+    def _line(self, event: Event, line: bytes) -> bytes:
+        """The record as it was; of a log of an older format as this version understands it."""
+        if not self._older:
+            return line + b"\n"
+        match event.body:
+            case SessionStart():  # where the format was raised
+                body: Body = NoteEvent(FORMAT_NOTE)
+            case Unknown():
+                body = NoteEvent(LOST_NOTE)
+                self.lost += 1
+            case known:
+                body = known
+        return encode(event.seq, event.time_ms, body)
 
     def _fill(self, event: Event) -> Iterator[bytes]:
         gap = event.seq - self._next_seq

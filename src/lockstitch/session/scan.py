@@ -9,8 +9,10 @@ from array import array
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from lockstitch.schema.events import Event
+from lockstitch.schema.events import Event, SessionStart
 from lockstitch.wire.jsonl import RECORD_MAX_BYTES, BadRecordError, decode, decode_intact, records_within
+
+from . import migration
 
 PIECE_BYTES: Final = 64 * 1024
 """A good size of the pieces to feed: memory is a few of them, unless a single record is larger. With a MiB a
@@ -41,8 +43,11 @@ class Damage(NamedTuple):
 class Scanner:
     """Reads a log that is fed in pieces of any size: the same items come out for any split."""
 
-    def __init__(self, *, after: int = -1, keep_lines: bool = False) -> None:
-        """``after``: number of the last record, if what is fed continues a log that was read before.
+    def __init__(
+        self, *, after: int = -1, format_version: int | None = None, keep_lines: bool = False
+    ) -> None:
+        """``after`` and ``format_version``: the last record's number and the format it had, if what is fed
+        continues a log that was read before.
 
         ``keep_lines``: for those who copy logs, ``lines`` holds the bytes of each event, without its newline,
         until it is cleared.
@@ -63,6 +68,8 @@ class Scanner:
         self._checksums = array("I", bytes(4 * (after + 1)))
         """Of each record by its number, 0 for one that is missing."""
         self._damaged_since = False
+        self._upgrade = None if format_version is None else migration.upgrade_from(format_version)
+        """For the records of a log of an older format."""
         self._offsets: list[int] = []
         """Of the items that are being returned; not kept for those of an intact piece."""
         self._intact = b""
@@ -106,11 +113,13 @@ class Scanner:
 
     def _take_intact(self, lines: bytes, items: list[Event | Damage]) -> bool:
         """Take all lines at once if nothing about them is unusual: what a log consists of, as a rule."""
-        decoded = decode_intact(lines)
+        decoded = decode_intact(lines) if self._upgrade is None else None
         if decoded is None:
             return False
         events, checksums = decoded
         first = self._last_seq + 1
+        if first == 0 and events and _is_older(events[0]):
+            return False
         if [event.seq for event in events] != list(range(first, first + len(events))):
             return False
         self._last_seq += len(events)
@@ -153,7 +162,7 @@ class Scanner:
             return
         self.offset += len(line) + 1
         try:
-            event = decode(line)
+            event = decode(line, self._upgrade)
         except BadRecordError as error:
             self._bad_line(start, line, error, items)
         else:
@@ -188,7 +197,7 @@ class Scanner:
         last = self._last_seq
         for begin, end in records_within(line):
             try:
-                event = decode(line[begin:end])
+                event = decode(line[begin:end], self._upgrade)
             except BadRecordError:
                 continue
             if event.seq == last + 1 or (event.seq > last and line[end : end + 1] not in _BEHIND_MEMBER):
@@ -202,6 +211,8 @@ class Scanner:
 
     def _take(self, event: Event, line: bytes, offset: int, items: list[Event | Damage]) -> None:
         seq = event.seq
+        if type(event.body) is SessionStart:
+            self._upgrade = migration.upgrade_from(event.body.format)
         if seq == self._last_seq + 1:
             self._last_seq = seq
             self._checksums.append(int(line[-10:-2], 16))
@@ -247,6 +258,10 @@ class Scanner:
     def _damage(self, offset: int, data: bytes, reason: str, *, torn: bool = False) -> Damage:
         digest = hashlib.sha256(data).hexdigest()[:16]
         return Damage(offset, len(data), digest, reason, torn, self._last_seq)
+
+
+def _is_older(event: Event) -> bool:
+    return type(event.body) is SessionStart and migration.upgrade_from(event.body.format) is not None
 
 
 class _Oversize:

@@ -10,6 +10,7 @@ import re
 import struct
 import zlib
 from binascii import unhexlify
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Union
 
 import msgspec
@@ -85,14 +86,18 @@ def encode(seq: int, time_ms: int, body: Body) -> bytes:
     return b'%s,"crc":"%08x"}\n' % (line, _crc32(line))
 
 
-def decode(line: bytes) -> Event:
+def decode(line: bytes, upgrade: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> Event:
     """The event of one line, given without its newline.
 
-    A kind that this version does not know becomes ``Unknown`` with its data as bytes. Raises BadRecordError.
+    A kind that this version does not know becomes ``Unknown`` with its data as bytes. ``upgrade`` is given
+    the record as decoded JSON, once its checksum is known to fit, and makes one of this version of it.
+    Raises BadRecordError.
     """
     if line[-_TAIL_BYTES:] != b',"crc":"%08x"}' % _crc32(line[:-_TAIL_BYTES]):
         known = _TAIL.fullmatch(line[-_TAIL_BYTES:])
         raise BadRecordError("the checksum does not match" if known else "it does not end in a checksum")
+    if upgrade is not None:
+        return _decode_upgraded(line, upgrade)
     try:
         record = _decoder.decode(line)
     except msgspec.ValidationError as error:
@@ -151,6 +156,22 @@ def records_within(line: bytes) -> list[tuple[int, int]]:
                     first += 1
                 break
     return spans
+
+
+def _decode_upgraded(line: bytes, upgrade: Callable[[dict[str, Any]], dict[str, Any]]) -> Event:
+    try:
+        envelope = msgspec.json.decode(line, type=dict[str, Any])
+        envelope.pop("crc", None)
+        text = msgspec.json.encode(upgrade(envelope))
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadRecordError(f"not a record: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadRecordError(f"not a record of its format: {error!r}") from error
+    try:
+        record = _decoder.decode(text)
+    except msgspec.ValidationError as error:
+        return _decode_unknown(text, error)
+    return Event(record.seq, record.time_ms, record.data, record.needed)
 
 
 def _decode_unknown(line: bytes, error: msgspec.ValidationError) -> Event:
