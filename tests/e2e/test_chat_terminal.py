@@ -90,7 +90,7 @@ def test_a_line_typed_while_the_model_works_is_queued_and_said_at_the_next_step(
     terminal.until("answering")
     terminal.line("And hurry.")
     terminal.until("queued: And hurry.")
-    terminal.until("I saw your word.", " tokens in, ", gone=("queued:",))
+    terminal.until("> And hurry.", "I saw your word.", " tokens in, ", gone=("queued:",))
     said = [
         (data.get("origin", "user"), data["content"][0]["text"]) for data in cli.kinds("s", "user_message")
     ]

@@ -105,7 +105,9 @@ def result_lines(event: events.ToolFinished) -> ResultLines:
     lines = [line for line in safe(event.text).split("\n") if line.strip()]
     if event.outcome == "done" and event.name != "shell":
         return _result(event, took or _counted(lines), [], 0)
-    return _result(event, took, lines[:RESULT_LINES], len(lines) - RESULT_LINES)
+    # The end of a command's output says how it went; of everything else, the beginning.
+    shown = lines[-RESULT_LINES:] if event.name == "shell" else lines[:RESULT_LINES]
+    return _result(event, took, shown, len(lines) - RESULT_LINES)
 
 
 def question_lines(asked: events.ApprovalNeeded) -> list[str]:
@@ -116,8 +118,8 @@ def question_lines(asked: events.ApprovalNeeded) -> list[str]:
         body = [f"$ {line}" for line in _shown(values["command"])]
     elif asked.name == "edit" and isinstance(values.get("old"), str) and isinstance(values.get("new"), str):
         body = [f"{name} {one_line(str(values.get('path', '')))}"]
-        body += [f"- {line}" for line in _shown(values["old"])] + [
-            f"+ {line}" for line in _shown(values["new"])
+        body += [f"- {line}" for line in _shown(values["old"].rstrip("\n"))] + [
+            f"+ {line}" for line in _shown(values["new"].rstrip("\n"))
         ]
     elif asked.name == "write" and isinstance(values.get("content"), str):
         body = [f"{name} {one_line(str(values.get('path', '')))}"]
@@ -171,7 +173,7 @@ def _summary(name: str, values: dict[str, Any], raw: str) -> str:
         return one_line("$ " + visible(values["command"][:LINE_MAX]))
     if not values:
         return one_line(raw) if raw.strip() not in ("", "{}", "null") else ""
-    first = values.get("path", values.get("pattern", values.get("url")))
+    first = values.get("pattern", values.get("path", values.get("url")))
     if isinstance(first, str) and name in {"read", "write", "edit", "list", "glob", "grep", "fetch"}:
         where = f" in {values['path']}" if "path" in values and first is not values["path"] else ""
         return one_line(f"{first}{where}")

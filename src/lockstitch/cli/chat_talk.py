@@ -15,6 +15,7 @@ from typing import Final, Protocol, TypeAlias, assert_never
 from ..agent import events
 from ..agent.api import Agent, Session, Turn
 from ..agent.approval import Answer, Approver, Decision
+from ..schema.blocks import Text
 from ..schema.errors import CallerError, LockstitchError
 from ..schema.usage import Usage
 from . import chat_why
@@ -130,6 +131,8 @@ class Talk:
         self._watch: asyncio.Task[None] | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._idle = asyncio.Event()
+        self._steered: list[str] = []
+        self._seen = 0
         self._leaving = False
         self._armed = False
 
@@ -195,6 +198,7 @@ class Talk:
         opened = self._make_agent(self.around, model, self._ask).open(session_id)
         session = await opened.__aenter__()
         self._opened, self._session = opened, session
+        self._steered, self._seen = list(session.queued), len(session.messages)
         report = session.report
         kind = "new session" if report.created else "session"
         title = f": {session.title}" if session.title else ""
@@ -248,6 +252,7 @@ class Talk:
                 return
             if self.busy:
                 await self.session.steer(text)
+                self._steered.append(text)
                 self.view.changed()
             else:
                 self.begin(text)
@@ -343,7 +348,20 @@ class Talk:
             self._idle.set()
             self.view.changed()
 
+    def _show_taken(self) -> None:
+        """What was typed ahead, once it is said to the model: only then is it part of the conversation."""
+        messages = self.session.messages
+        for message in messages[min(self._seen, len(messages)) :] if self._steered else ():
+            text = "".join(block.text for block in message.content if isinstance(block, Text))
+            if message.role == "user" and text in self._steered:
+                self._steered.remove(text)
+                self.view.settle()
+                self.view.show(UserText(safe(text)))
+        self._seen = len(messages)
+
     def _shown(self, event: events.UserEvent) -> None:
+        if self.is_open:
+            self._show_taken()
         match event:
             case events.TextDelta(text=text):
                 self._activity("answering")

@@ -1,0 +1,104 @@
+"""Writes docs/python.md: every public name with its signature and its contract, from the code itself.
+
+``python docs/python_reference.py`` rewrites the page; a test fails while it differs from the code.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lockstitch
+from lockstitch.agent.events import UserEvent
+from lockstitch.schema.blocks import Block
+
+PAGE = Path(__file__).parent / "python.md"
+WIDTH = 100
+SHORT = {
+    " | ".join(member.__name__ for member in union.__args__): name
+    for name, union in (("Block", Block), ("UserEvent", UserEvent))
+}
+"""Unions that have a name of their own."""
+HEAD = """\
+# Python
+
+Everything public, from `import lockstitch`. Made by `docs/python_reference.py` from the docstrings, which are
+contracts: change them there.
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    parts = [HEAD]
+    for name in lockstitch.__all__:
+        parts += list(_entry(name, getattr(lockstitch, name)))
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _entry(name: str, value: Any) -> Iterator[str]:
+    yield f"## `{name}`\n"
+    if not isinstance(value, type):
+        yield f"```text\n{_broken(_signature(name, value))}\n```\n"
+        yield _doc(value)
+        return
+    if not issubclass(value, BaseException):
+        yield f"```text\n{_broken(_signature(name, value))}\n```\n"
+    else:
+        yield f"`code` is `{getattr(value, 'code', '')}`.\n"
+    yield _doc(value)
+    if not issubclass(value, BaseException):
+        if inspect.isfunction(value.__init__) and value.__init__.__doc__:
+            yield _doc(value.__init__)
+        yield from _members(value)
+
+
+def _members(owner: type) -> Iterator[str]:
+    for name, member in vars(owner).items():
+        if name.startswith("_") or not getattr(member, "__doc__", None):
+            continue
+        if isinstance(member, property):
+            yield f"**`.{name}`** {_doc(member)}"
+        elif inspect.isfunction(member):
+            kind = "await " if inspect.iscoroutinefunction(member) else ""
+            yield f"**`{kind}.{_signature(name, member)}`**\n\n{_doc(member)}"
+
+
+def _signature(name: str, value: Any) -> str:
+    try:
+        text = str(inspect.signature(value))
+    except (TypeError, ValueError):
+        return name
+    text = re.sub(r"\(self(?:, )?", "(", text)
+    text = re.sub(r"\b(?:[a-z_]+\.)+([A-Za-z_]+)", r"\1", text)
+    text = re.sub(r"(: |-> )(?:'([^']*)'|\"([^\"]*)\")", lambda m: m[1] + (m[2] or m[3]), text)
+    text = text.replace("~T", "T")
+    for union, short in SHORT.items():
+        text = text.replace(union, short)
+    return f"{name}{text}"
+
+
+def _broken(signature: str) -> str:
+    """One parameter a line, where they do not fit on one."""
+    if len(signature) <= WIDTH:
+        return signature
+    name, _, rest = signature.partition("(")
+    parameters, _, answer = rest.rpartition(")")
+    lines, depth, line = [], 0, ""
+    for character in parameters:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            lines.append(line.strip())
+            line = ""
+        else:
+            line += character
+    return "\n".join([f"{name}(", *(f"    {text}," for text in [*lines, line.strip()]), f"){answer}"])
+
+
+def _doc(value: Any) -> str:
+    text = inspect.getdoc(value) or ""
+    return text.replace("``", "`") + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
