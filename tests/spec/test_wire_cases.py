@@ -3,8 +3,8 @@
 A line of ``tests/recorded/cases/wire.jsonl`` is one case; ``wire_more.jsonl`` holds further ones of the same
 kinds, ``derived`` or reduced from the report in ``source``. ``input`` has the payload of each ``data:``
 line, or the reads of a body as base64; ``expected`` the message, finish, usage and class of error, or
-``one_of`` several; ``<synthetic>`` stands for any fresh id, and null arguments with ``invalid`` for a call that must not
-be run.
+``one_of`` several; ``<synthetic>`` stands for any fresh id, and null arguments with ``invalid`` for a call
+that must not be run.
 """
 
 import base64

@@ -78,7 +78,7 @@ class AnthropicStream(EventTranslator):
                 self._message_start(object_of(value.get("message")))
             case "message_delta":
                 self._usage(object_of(value.get("usage")))
-                self._label(object_of(value.get("delta")).get("stop_reason"))
+                self._label(object_of(value.get("delta")).get("stop_reason") or value.get("stop_reason"))
             case "message_stop":
                 self._usage(object_of(value.get("usage")))
                 self._usage(_bedrock_metrics(value))

@@ -116,9 +116,15 @@ class EventTranslator(ABC):
         except InvalidJson as error:
             self._unreadable(data, event, error.reason)
             return
-        if not isinstance(value, dict):
-            self._builder.note("frame_not_object", "a frame holds JSON that is no object")
+        if isinstance(value, dict):
+            self._object(value, event)
             return
+        self._builder.note("frame_not_object", "a frame holds JSON that is no object")
+        for one in objects_of(value):  # a list of them, where there should be one
+            if not self._builder.finished:
+                self._object(one, event)
+
+    def _object(self, value: Mapping[str, Any], event: str) -> None:
         reported = self._reported(value, event)
         if reported is not None:
             self._builder.failed(reported)

@@ -18,6 +18,7 @@ from ..schema.profiles import Profile
 from ..schema.usage import Usage
 from .call_slots import CallDelta
 from .event_translator import EventTranslator, object_of, objects_of, text_of
+from .gemini_partial_args import PartialCall, is_partial
 from .gemini_second_answer import SecondAnswer
 from .openai_chat_usage import count
 from .response import Reason
@@ -72,6 +73,8 @@ class GeminiStream(EventTranslator):
         self._calls = 0
         self._seen: dict[str, tuple[str, str]] = {}
         """Name and arguments of the calls that brought an id."""
+        self._partial: PartialCall | None = None
+        """The call whose arguments come in pieces."""
         self._second = SecondAnswer()
 
     def _event(self, value: Mapping[str, Any], event: str) -> None:
@@ -86,6 +89,7 @@ class GeminiStream(EventTranslator):
             self._builder.note("second_answer", note)
         for value in held:
             self._take(value)
+        self._end_partial(ended=False)
 
     def _take(self, value: Mapping[str, Any]) -> None:
         self._model = text_of(value.get("modelVersion")) or self._model
@@ -146,6 +150,9 @@ class GeminiStream(EventTranslator):
             self._builder.annotate_text(part="text", replay=self._replay(thought_signature=signature))
 
     def _call(self, wire: Mapping[str, Any], signature: str | None) -> None:
+        if is_partial(wire) or self._partial is not None:
+            self._partial_call(wire, signature)
+            return
         id = text_of(wire.get("id")) or None
         name = text_of(wire.get("name")) or None
         arguments = _arguments(wire.get("args"))
@@ -162,8 +169,24 @@ class GeminiStream(EventTranslator):
         if call is not None and signature is not None:
             call.replay = self._replay(thought_signature=signature)
 
-    def _label(self, label: Any, detail: str) -> None:
-        if not isinstance(label, str) or not label or label.endswith("UNSPECIFIED"):
+    def _partial_call(self, wire: Mapping[str, Any], signature: str | None) -> None:
+        """One piece of a call; a piece with a name of its own begins another one."""
+        if self._partial is not None and self._partial.name and text_of(wire.get("name")):
+            self._end_partial(ended=True)
+        self._partial = self._partial or PartialCall()
+        self._partial.add(wire, signature)
+        if wire.get("willContinue") is not True:
+            self._end_partial(ended=True)
+
+    def _end_partial(self, *, ended: bool) -> None:
+        partial, self._partial = self._partial, None
+        if partial is not None:
+            whole = {"id": partial.id, "name": partial.name, "args": partial.arguments(ended=ended)}
+            self._call(whole, partial.signature)
+
+    def _label(self, said: Any, detail: str) -> None:
+        label = said.upper() if isinstance(said, str) else ""
+        if not label or label.endswith("UNSPECIFIED"):
             return
         if label in _FAILURES:
             code, text = _FAILURES[label]

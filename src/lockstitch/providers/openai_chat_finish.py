@@ -61,11 +61,13 @@ SGLang's, ``error`` OpenRouter's; the gemini words come through its chat endpoin
 
 def reason_of(label: str) -> Reason | Failure | None:
     """What a finish label means; None if it is not known (then it is an end like ``stop``)."""
-    word = label.strip().lower()
-    if word in _FAILURES:
-        code, text = _FAILURES[word]
-        return failure(code, text, provider_code=label)
-    return _REASONS.get(word)
+    whole = label.strip().lower()
+    name, _, cause = whole.partition(":")  # Google's chat endpoint writes a filter's name before the cause
+    for word in (whole, cause.strip(), name):
+        if word in _FAILURES:
+            code, text = _FAILURES[word]
+            return failure(code, text, provider_code=label)
+    return _REASONS.get(whole)
 
 
 def says_nothing(label: str) -> bool:

@@ -126,10 +126,10 @@ class OpenAiChatStream:
 
     def frames(self, found: Iterable[tuple[bytes, str]]) -> tuple[list[Chunk], int]:
         """See ``translator.BatchTranslator``. Nearly all the time of a stream is spent in this loop."""
+        if self._builder.finished:
+            return [], 0
         builder, typed = self._builder, self._typed
         read = 0
-        if builder.finished:
-            return [], 0
         for data, event in found:
             read += 1
             chunk: _ChatChunk | None = None

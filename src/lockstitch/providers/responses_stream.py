@@ -80,6 +80,8 @@ class ResponsesStream(EventTranslator):
                 item, part = self._text_part(value)
                 whole = text_of(value.get("text")) or text_of(value.get("refusal"))
                 self._builder.complete_text(whole, part=(item.key, part))
+            case "response.content_part.done":
+                self._part_done(value, object_of(value.get("part")))
             case "response.function_call_arguments.done":
                 self._arguments_done(value)
             case "response.reasoning_summary_text.delta" | "response.reasoning_summary.delta":
@@ -192,6 +194,12 @@ class ResponsesStream(EventTranslator):
     def _text_part(self, value: Mapping[str, Any]) -> tuple[_Item, Hashable]:
         item = self._find(value.get("item_id"), value.get("output_index"), "message")
         return item, number_of(value.get("content_index")) or 0
+
+    def _part_done(self, value: Mapping[str, Any], part: Mapping[str, Any]) -> None:
+        if part.get("type") in ("output_text", "refusal"):
+            item, key = self._text_part(value)
+            whole = text_of(part.get("text")) or text_of(part.get("refusal"))
+            self._builder.complete_text(whole, part=(item.key, key))
 
     def _complete_message(self, item: _Item, wire: Mapping[str, Any]) -> None:
         """Parts are matched by their place; if one is missing in between, by their order."""
