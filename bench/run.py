@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 import history
 import imports
+import log_size
 import loop
 import report
 import session_listing
@@ -32,6 +33,7 @@ BENCHMARKS: Mapping[str, tuple[Benchmark, int]] = {
     "sessions": (sessions.run, 2),
     "request": (history.run, 5),
     "session-open": (session_log.run_open, 5),
+    "log-size": (log_size.run, 1),
     "session-append": (session_log.run_append, 5),
     "session-listing": (session_listing.run, 5),
     "wire-cases": (wire_cases.run, 1),
