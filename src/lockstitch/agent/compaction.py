@@ -51,6 +51,9 @@ class _Round:
     trigger: Trigger
     severity: int
     window: int
+    """Tokens to aim for."""
+    known: int | None
+    """What a request for a summary may have."""
     wanted: Limits
     focus: str | None
 
@@ -88,13 +91,14 @@ class Compactor:
         """
         requests, context = self._world.requests, self._world.context
         before = requests.estimate(context)
-        window = self._window(trigger, before)
+        known = requests.window(context)
+        window = _aim(trigger, known, before)
         spent: Usage | None = None
         method: Method | None = None
         why: Failure | None = None
         for level in range(severity, SEVERITIES if trigger != "manual" else severity + 1):
             wanted = limits(window, requests.meter.fixed, level)
-            done, why, usage = await self._once(_Round(trigger, level, window, wanted, focus))
+            done, why, usage = await self._once(_Round(trigger, level, window, known, wanted, focus))
             spent = _sum(spent, usage)
             method = done or method
             if why is not None or (done and requests.estimate(context) < window * THRESHOLD):
@@ -104,13 +108,6 @@ class Compactor:
         if method is None:
             return Outcome(None, why, spent)
         return Outcome(Compacted(trigger, method, before, after), why, spent)
-
-    def _window(self, trigger: Trigger, before: int) -> int:
-        """Tokens to aim for; by hand and with room to spare, what there is now is the measure."""
-        window = self._world.requests.window(self._world.context)
-        if trigger == "manual":
-            return min(window or before, before)
-        return int(before * UNKNOWN_SHARE) if window is None else window
 
     async def _once(self, now: _Round) -> tuple[Method | None, Failure | None, Usage | None]:
         world = self._world
@@ -147,7 +144,7 @@ class Compactor:
         )
         world.append(start)
         await world.log.flush()
-        summariser = Summariser(world, self._rules, now.wanted, window=now.window, focus=now.focus)
+        summariser = Summariser(world, self._rules, now.wanted, window=now.known, focus=now.focus)
         try:
             made = await self._summary(summariser, now, planned)
         except asyncio.CancelledError:
@@ -186,6 +183,13 @@ class Compactor:
                 return said
         room = max(min(now.wanted.summary, planned.replaced * 3 // 4), 1)
         return _Summary("digest", digest(planned.head, room), summariser.usage)
+
+
+def _aim(trigger: Trigger, known: int | None, before: int) -> int:
+    """The window to fit into; by hand and with room to spare, what there is now is the measure."""
+    if trigger == "manual":
+        return min(known or before, before)
+    return int(before * UNKNOWN_SHARE) if known is None else known
 
 
 def _sum(first: Usage | None, second: Usage | None) -> Usage | None:

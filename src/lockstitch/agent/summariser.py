@@ -67,7 +67,7 @@ class Summariser:
     """The model calls of one compaction."""
 
     def __init__(
-        self, world: "World", rules: Rules, wanted: Limits, *, window: int, focus: str | None
+        self, world: "World", rules: Rules, wanted: Limits, *, window: int | None, focus: str | None
     ) -> None:
         self.usage: Usage | None = None
         """Of all calls so far."""
@@ -75,6 +75,7 @@ class Summariser:
         self._rules = rules
         self._wanted = wanted
         self._window = window
+        """Tokens that a request may have; None where that is not known."""
         self._focus = focus
         self._spent_before = world.context.usage.context_tokens
 
@@ -85,13 +86,15 @@ class Summariser:
         profile = requests.endpoint.profile
         made, _ = request(head, requests.header, profile, self._wanted, self._focus)
         tokens = requests.meter.fixed + estimate(made.messages)
-        if requests.meter.corrected(tokens) + self._wanted.summary > self._window:
+        needed = requests.meter.likely(tokens) + self._wanted.summary // 2
+        if self._window is not None and needed > self._window:
             return Refused("it would not fit the window", too_long=True)
         return self._judged(await self._ask(made, tokens), planned.replaced)
 
     async def in_pieces(self, planned: Plan) -> str | Refused | Gone:
         """Ask on the rendered text, piece by piece, the summary so far in front of each."""
-        size = max(int((self._window - self._wanted.summary * MOST_OVER) * PIECE_SHARE), PIECE_MIN)
+        window = self._wanted.room if self._window is None else self._window
+        size = max(int((window - self._wanted.summary * MOST_OVER) * PIECE_SHARE), PIECE_MIN)
         said: str | Refused | Gone = Refused("there is nothing to ask about")
         for _ in range(HALVINGS):
             said = await self._rolling(planned, size)
@@ -157,8 +160,9 @@ class Summariser:
 
     async def _call(self, wire: WireRequest, tokens: int) -> _Answer | Failure:
         world = self._world
+        ratio = None if self._window is None else tokens / self._window
         async with world.models.stream(
-            world.requests.endpoint, wire, input_estimate=tokens, context_ratio=tokens / self._window
+            world.requests.endpoint, wire, input_estimate=tokens, context_ratio=ratio
         ) as stream:
             async for _ in stream:
                 pass

@@ -16,7 +16,7 @@ _NAMED: Final = (
     re.compile(
         r"maximum (?:allowed )?(?:input length|number of tokens)(?: allowed)?(?: of)? \(?([\d,_]+)", re.I
     ),
-    re.compile(r"context (?:window|length|size|limit)(?: is| of|:)? \(?([\d,_]{4,})(?! *\+)", re.I),
+    re.compile(r"context (?:window|length|size|limit)(?: is| of|:)? \(?([\d,_]{4,})(?![\d,_]| *\+)", re.I),
     re.compile(r"context limit: [\d,_]+ \+ [\d,_]+ > ([\d,_]+)", re.I),
     re.compile(r"token count of [\d,_]+ exceeds the limit of ([\d,_]+)", re.I),
     re.compile(r"\bn_ctx[\"']?\s*[=:]\s*([\d,_]+)", re.I),

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ..schema.blocks import Base64Source, Block, Image, Reasoning, Text, ToolCall, ToolResult
 from ..schema.events import RequestHeader
-from .context import Context
+from .context import Context, counted
 from .tokens import estimate, message_tokens
 
 LEAST_RATIO: Final = 0.25
@@ -40,7 +40,7 @@ class Meter:
     """Measures one session's requests to one model; each message is estimated once."""
 
     def __init__(self, header: RequestHeader) -> None:
-        self._header = header
+        self.header = header
         self.fixed = estimate((), system=header.system, tools=header.tools)
         """Tokens of system prompt and tools."""
         self._fixed_chars = len(header.system) + sum(len(tool.description) + 400 for tool in header.tools)
@@ -48,7 +48,8 @@ class Meter:
         self._tokens: list[int] = [0]
         self._chars: list[int] = [0]
         self._images: list[int] = [0]
-        self._ratio = 1.0
+        self._ratio = 1 / CAUTION
+        """Of counts to estimates; without any count yet the estimate stands as it is."""
 
     def size(self, context: Context) -> Size:
         """Of the next request; tokens err high."""
@@ -60,9 +61,15 @@ class Meter:
         self._catch_up(context)
         return self._tokens[end] - self._tokens[start]
 
-    def corrected(self, tokens: int) -> int:
-        """An estimate as the provider would probably count it."""
+    def likely(self, tokens: int) -> int:
+        """An estimate as the provider would probably count it: for what may well be refused."""
         return math.ceil(tokens * self._ratio)
+
+    def _corrected(self, tokens: int) -> int:
+        return math.ceil(tokens * min(self._ratio * CAUTION, MOST_RATIO))
+
+    def _is_own(self, header: RequestHeader | None) -> bool:
+        return header is not None and counted(header) == counted(self.header)
 
     def _catch_up(self, context: Context) -> None:
         known = len(self._tokens) - 1
@@ -78,13 +85,13 @@ class Meter:
     def _prompt_tokens(self, context: Context) -> int:
         whole = self.fixed + self._tokens[-1]
         usage, measured = context.last_usage, context.measured
-        if usage is None or context.header != self._header or measured >= len(self._tokens):
-            return self.corrected(whole)
+        if usage is None or not self._is_own(context.header) or measured >= len(self._tokens):
+            return self._corrected(whole)
         estimated = self.fixed + self._tokens[measured]
         ratio = usage.context_tokens / max(estimated, 1)
         if not LEAST_RATIO <= ratio <= MOST_RATIO:
             return whole
-        self._ratio = min(ratio * CAUTION, MOST_RATIO)
+        self._ratio = ratio
         return usage.context_tokens + math.ceil((whole - estimated) * max(ratio, 1.0))
 
 
