@@ -29,7 +29,8 @@ if TYPE_CHECKING:
         SessionReadOnlyError,
         StorageError,
     )
-    from .tools.contract import Tool, ToolContext, ToolError, tool
+    from .tools.contract import Tool, ToolContext, ToolError
+    from .tools.functions import tool
 
 __all__ = [  # noqa: RUF022  # by subject: the runtime, tools, functions for other agents, errors
     "Agent",
@@ -85,7 +86,8 @@ _HOMES = {
         "SessionReadOnlyError",
         "StorageError",
     ),
-    "tools.contract": ("Tool", "ToolContext", "ToolError", "tool"),
+    "tools.contract": ("Tool", "ToolContext", "ToolError"),
+    "tools.functions": ("tool",),
 }
 
 

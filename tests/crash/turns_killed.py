@@ -32,7 +32,7 @@ from lockstitch.session.file_store import FileStore
 from lockstitch.session.sqlite_store import SqliteStore
 from lockstitch.session.store import SessionKeeper, SessionLog
 from lockstitch.testing.scripted_model import ScriptedModel
-from lockstitch.tools.contract import tool
+from lockstitch.tools.functions import tool
 from lockstitch.wire.jsonl import encode
 
 SCRIPT: Final = [

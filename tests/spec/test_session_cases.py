@@ -41,7 +41,8 @@ from lockstitch.schema.usage import Usage
 from lockstitch.session.closers import closers
 from lockstitch.session.file_store import FileStore
 from lockstitch.session.gate import LogState, advance
-from lockstitch.tools.contract import ToolContext, tool
+from lockstitch.tools.contract import ToolContext
+from lockstitch.tools.functions import tool
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.run import run_call
 from lockstitch.wire.jsonl import encode

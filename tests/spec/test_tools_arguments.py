@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lockstitch.tools.contract import InvalidArgumentsError, Tool, ToolContext, tool
+from lockstitch.tools.contract import InvalidArgumentsError, Tool, ToolContext
+from lockstitch.tools.functions import tool
 from lockstitch.tools.output import to_output
 
 

@@ -17,7 +17,8 @@ from lockstitch.schema.blocks import Base64Source, Image, Text, ToolCall
 from lockstitch.schema.events import ToolFinished
 from lockstitch.schema.messages import ToolSpec
 from lockstitch.tools import run
-from lockstitch.tools.contract import Tool, ToolContext, ToolError, ToolOutput, tool
+from lockstitch.tools.contract import Tool, ToolContext, ToolError, ToolOutput
+from lockstitch.tools.functions import tool
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.run import Ran, run_call
 

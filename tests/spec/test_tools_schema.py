@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from lockstitch.schema.errors import CallerError
-from lockstitch.tools.contract import ToolContext, tool
+from lockstitch.tools.contract import ToolContext
 from lockstitch.tools.docstring import Docstring, parse
+from lockstitch.tools.functions import tool
 from lockstitch.tools.registry import Registry
 
 

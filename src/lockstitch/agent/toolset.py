@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..tools.contract import Tool, tool
+from ..tools.contract import Tool
+from ..tools.functions import tool
 from ..tools.registry import Registry
 from .state import Rules
 

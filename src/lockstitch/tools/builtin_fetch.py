@@ -18,7 +18,8 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 
 from lockstitch.schema.blocks import Base64Source, Image, Text
 
-from .contract import Tool, ToolContext, ToolError, ToolOutput, tool
+from .contract import Tool, ToolContext, ToolError, ToolOutput
+from .functions import tool
 from .page_text import page_text
 from .public_addresses import Reach, reachable
 from .worker import in_thread

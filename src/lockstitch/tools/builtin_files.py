@@ -9,8 +9,9 @@ from typing import Annotated, BinaryIO, Final
 
 from lockstitch.schema.blocks import Base64Source, Image, Text
 
-from .contract import Tool, ToolContext, ToolError, ToolOutput, tool
+from .contract import Tool, ToolContext, ToolError, ToolOutput
 from .diffs import unified
+from .functions import tool
 from .replacement import FileText, NotUniqueError, replace_once
 from .save import load, save
 from .text import visible

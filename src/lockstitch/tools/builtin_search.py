@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from .builtin_shell import tool_environment
-from .contract import Tool, ToolContext, ToolError, tool
+from .contract import Tool, ToolContext, ToolError
+from .functions import tool
 from .process import Finished, run_process
 from .walk import files, translated
 from .workspace import Place, explained, is_secret, locate

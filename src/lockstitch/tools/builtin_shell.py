@@ -11,7 +11,8 @@ from typing import Annotated, Final
 
 from lockstitch.schema.blocks import Text
 
-from .contract import Tool, ToolContext, ToolError, ToolOutput, tool
+from .contract import Tool, ToolContext, ToolError, ToolOutput
+from .functions import tool
 from .process import OUTPUT_MAX_BYTES, Finished, run_process
 from .text import clean
 

@@ -1,6 +1,6 @@
 """What a tool is: a typed function, what the model is told about it, and the rules of its runs.
 
-``@tool`` makes a ``Tool`` of a function, sync or async. ``run.run_call`` is the only way the runtime calls
+``functions.tool`` makes a ``Tool`` of a function, sync or async. ``run.run_call`` is the only way the runtime calls
 one: it turns everything that can go wrong into an answer.
 """
 
@@ -9,7 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import Any, Final, Literal, TypeAlias
 
 from lockstitch.schema.blocks import Image, Text
 from lockstitch.schema.errors import LockstitchError
@@ -73,7 +73,7 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool as the runtime sees it: made by ``tool``, or directly for one that comes from elsewhere."""
+    """A tool as the runtime sees it: made by ``functions.tool``, or directly for one that comes from elsewhere."""
 
     spec: ToolSpec
     invoke: Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolOutput]]
@@ -96,53 +96,3 @@ class Tool:
         if self.function is None:
             raise TypeError(f"tool {self.name!r} is not made of a function; call it through run_call")
         return self.function(*args, **kwargs)
-
-
-@overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
-
-
-@overload
-def tool(
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    parallel: bool = False,
-    timeout_s: float | None = DEFAULT_TIMEOUT_S,
-    needs: Needs = "nothing",
-    result_max_chars: int = DEFAULT_RESULT_MAX_CHARS,
-) -> Callable[[Callable[..., Any]], Tool]: ...
-
-
-def tool(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    parallel: bool = False,
-    timeout_s: float | None = DEFAULT_TIMEOUT_S,
-    needs: Needs = "nothing",
-    result_max_chars: int = DEFAULT_RESULT_MAX_CHARS,
-) -> Any:
-    """Make a Tool of a function; used bare (``@tool``) or with options (``@tool(parallel=True)``).
-
-    The parameters' annotations become the JSON Schema, the docstring the description. A parameter annotated
-    ``ToolContext`` is injected. A sync function runs in a worker thread of its own. What it returns is
-    shown to the model: text, Image and ToolOutput as they are, None as ``(no output)``, all else as JSON.
-    Raises CallerError for a signature that no schema can describe.
-    """
-    from .functions import make_tool
-
-    def decorate(target: Callable[..., Any]) -> Tool:
-        return make_tool(
-            target,
-            name=name,
-            description=description,
-            parallel=parallel,
-            timeout_s=timeout_s,
-            needs=needs,
-            result_max_chars=result_max_chars,
-        )
-
-    return decorate if function is None else decorate(function)

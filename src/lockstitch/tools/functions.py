@@ -1,21 +1,70 @@
-"""A Tool made of a Python function: its schema once, its conversion and call for every run."""
+"""``@tool``: a Tool made of a Python function; its schema once, its conversion and call for every run."""
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin, overload
 
 from lockstitch.schema.errors import CallerError
 from lockstitch.schema.messages import ToolSpec
 
 from . import arguments as argument_conversion
-from .contract import Needs, Tool, ToolContext, ToolOutput
+from .contract import DEFAULT_RESULT_MAX_CHARS, DEFAULT_TIMEOUT_S, Needs, Tool, ToolContext, ToolOutput
 from .docstring import parse
 from .output import to_output
 from .schema import describe, resolved_hints
 from .worker import in_thread
 
 
-def make_tool(
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    parallel: bool = False,
+    timeout_s: float | None = DEFAULT_TIMEOUT_S,
+    needs: Needs = "nothing",
+    result_max_chars: int = DEFAULT_RESULT_MAX_CHARS,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    parallel: bool = False,
+    timeout_s: float | None = DEFAULT_TIMEOUT_S,
+    needs: Needs = "nothing",
+    result_max_chars: int = DEFAULT_RESULT_MAX_CHARS,
+) -> Any:
+    """Make a Tool of a function; used bare (``@tool``) or with options (``@tool(parallel=True)``).
+
+    The parameters' annotations become the JSON Schema, the docstring the description. A parameter annotated
+    ``ToolContext`` is injected. A sync function runs in a worker thread of its own. What it returns is
+    shown to the model: text, Image and ToolOutput as they are, None as ``(no output)``, all else as JSON.
+    Raises CallerError for a signature that no schema can describe.
+    """
+
+    def decorate(target: Callable[..., Any]) -> Tool:
+        return _make_tool(
+            target,
+            name=name,
+            description=description,
+            parallel=parallel,
+            timeout_s=timeout_s,
+            needs=needs,
+            result_max_chars=result_max_chars,
+        )
+
+    return decorate if function is None else decorate(function)
+
+
+def _make_tool(
     function: Callable[..., Any],
     *,
     name: str | None,
@@ -25,7 +74,7 @@ def make_tool(
     needs: Needs,
     result_max_chars: int,
 ) -> Tool:
-    """See ``contract.tool``. Raises CallerError for what is no function or has no schema."""
+    """See ``tool``. Raises CallerError for what is no function or has no schema."""
     if isinstance(function, Tool):
         raise CallerError(f"{function.name} is a tool already")
     if not callable(function):
