@@ -25,6 +25,7 @@ from ..schema.chunks import Chunk, Finish, UsageChunk
 from ..schema.failures import Failure, failure
 from ..schema.profiles import Profile
 from ..schema.usage import Usage
+from . import request_guard
 from .billing import with_estimate
 from .credentials import Masker, masker
 from .endpoint import Endpoint
@@ -88,6 +89,8 @@ class ModelRuntime:
 
     def _connect(self, endpoint: Endpoint, wire: WireRequest, body: bytes) -> Exchange:
         url = endpoint.url(wire.path)
+        if isinstance(self._transport, Transport):  # not where the transport is played
+            request_guard.check(url)
         headers = {**wire.headers, **endpoint.auth_headers()}
         where = f"{endpoint.profile.name} ({urlsplit(url).hostname})"
         watchdog = Watchdog(self._idle_s, self._first_frame_s)
