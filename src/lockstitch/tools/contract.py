@@ -1,7 +1,7 @@
 """What a tool is: a typed function, what the model is told about it, and the rules of its runs.
 
-``functions.tool`` makes a ``Tool`` of a function, sync or async. ``run.run_call`` is the only way the runtime calls
-one: it turns everything that can go wrong into an answer.
+``functions.tool`` makes a ``Tool`` of a function, sync or async. ``run.run_call`` is the only way the runtime
+calls one: it turns everything that can go wrong into an answer.
 """
 
 import os
@@ -73,7 +73,7 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool as the runtime sees it: made by ``functions.tool``, or directly for one that comes from elsewhere."""
+    """A tool as the runtime sees it: made by ``functions.tool``, or directly where it comes from elsewhere."""
 
     spec: ToolSpec
     invoke: Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolOutput]]
