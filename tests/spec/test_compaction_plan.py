@@ -80,7 +80,7 @@ def test_results_outside_of_a_log_are_matched_by_id() -> None:
 
 
 @given(logs())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_no_cut_parts_a_call_from_its_result(bodies: list[Body]) -> None:
     messages = fold(bodies).messages
     for cut in cuts(messages):
