@@ -68,7 +68,8 @@ async def goes_on(bodies: list[Body], end: bytes) -> None:
     start: Body = log.SessionStart(format=1, id="s")
     lines = [encode(seq, 1_000 + seq, body) for seq, body in enumerate([start, *bodies])]
     world.store.write_log("s", b"".join(lines) + end)
-    result: Any = await world.run("And now?")
+    async with asyncio.timeout(20):  # a turn that never ends must fail, not hang
+        result: Any = await world.run("And now?")
     assert result.text == "Good."
     refused = [entry["refused"] for entry in world.model.requests if "refused" in entry]
     assert refused == []

@@ -25,8 +25,8 @@ from .events import Compacted
 from .media import stored
 from .messages import Messages, ReadLog
 from .result import Result, provider_error
-from .resume import machine_state
-from .state import Rules, State
+from .resume import machine_state, waiting
+from .state import Queued, Rules, State
 from .structured import Output
 from .toolset import Source, Toolset
 from .turn import Running, Turn
@@ -115,8 +115,7 @@ class Session:
     @property
     def queued(self) -> tuple[str, ...]:
         """Text of the input that waits to be said to the model, in order."""
-        waiting = self._parts.world.context.queued.values()
-        return tuple("".join(b.text for b in item.content if isinstance(b, Text)) for item in waiting)
+        return tuple("".join(b.text for b in item.content if isinstance(b, Text)) for item in self._waiting())
 
     @property
     def read_only(self) -> bool:
@@ -256,7 +255,7 @@ class Session:
                 await running.drive(driver, requested)
                 span.set(tracing.usage_attributes(driver.state.turn_usage))
                 tracing.end_of_turn(span, driver.ending)
-            follows = any(item.mode == "follow_up" for item in world.context.queued.values())
+            follows = any(item.mode == "follow_up" for item in self._waiting())
             if not follows or driver.ending != fx.EndTurn("completed") or running.cancelled is not None:
                 return
             requested = got.TurnRequested(())
@@ -289,6 +288,9 @@ class Session:
             rules, parts.log.state, world.context, world.carried, provider=header.provider, model=header.model
         )
 
+    def _waiting(self) -> tuple[Queued, ...]:
+        return waiting(self._parts.log.state, self._parts.world.context)
+
     async def _request(
         self, said: tuple[tuple[Block, ...], str] | None, output: Output | None
     ) -> got.TurnRequested:
@@ -299,7 +301,7 @@ class Session:
             content, origin = await stored(said[0], self._parts.log.blobs), said[1]
             messages.append(UserMessage(id=f"t{number}u", content=content, origin=origin))
             self._give_title(content)
-        elif not self._parts.world.context.queued:
+        elif not self._waiting():
             if not self._parts.world.context.messages:
                 raise CallerError(f"session {self.id!r} has nothing to continue; give it a prompt")
             messages.append(UserMessage(id=f"t{number}u", content=(Text(CONTINUE_TEXT),), origin="runtime"))
