@@ -15,7 +15,8 @@ import pytest
 
 from lockstitch.schema.errors import CallerError, SessionBusyError, StorageError
 from lockstitch.schema.events import Event, SessionRepaired, Title
-from lockstitch.session.committer import Committer
+from lockstitch.session import lock
+from lockstitch.session.committer import Channel, Committer
 from lockstitch.session.file_calls import FileCalls
 from lockstitch.session.file_listing import session_names
 from lockstitch.session.file_store import FileStore
@@ -261,6 +262,25 @@ async def test_a_lock_file_with_an_old_process_id_means_nothing(tmp_path: Path) 
     await store.close()
 
 
+def test_a_directory_that_moves_away_while_it_is_locked_is_not_the_one_that_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "s").mkdir()
+    try_lock = lock._try_lock
+
+    def moving(fd: int, *, shared: bool = False) -> bool:
+        monkeypatch.undo()
+        (tmp_path / "s").rename(tmp_path / "trash")
+        (tmp_path / "s").mkdir()
+        return try_lock(fd, shared=shared)
+
+    monkeypatch.setattr(lock, "_try_lock", moving)
+    held = lock.acquire(tmp_path / "s", "s")
+    with pytest.raises(SessionBusyError):
+        lock.acquire(tmp_path / "s", "s")
+    held.close()
+
+
 async def test_a_forked_child_cannot_write_the_parents_session(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     log = await store.open("s")
@@ -376,7 +396,9 @@ async def test_a_disk_that_refuses_costs_nothing_but_time(
     log = await store.open("s")
     events = [*log.append(Title("acknowledged"))]
     await log.flush()
+    path = tmp_path / "s" / "log.jsonl"
     for number in range(3):
+        before = path.read_bytes()
         calls.faults = faults
         events += log.append(Title(f"during fault {number}"))
         if faults == {"write": None}:
@@ -385,6 +407,8 @@ async def test_a_disk_that_refuses_costs_nothing_but_time(
             with pytest.raises(StorageError, match="Nothing acknowledged is lost"):
                 await log.flush()
         assert await read_back(tmp_path) in (events[: 1 + 2 * number], events[: 2 + 2 * number])
+        if "truncate" not in faults and None not in faults.values():
+            assert path.read_bytes() == before
         calls.faults = {}
         events += log.append(Title(f"after fault {number}"))
         await log.flush()
@@ -456,6 +480,46 @@ async def test_a_failed_background_write_is_told_by_the_next_flush(tmp_path: Pat
     await store.close()
 
 
+async def written_without_being_asked(calls: FaultyCalls) -> None:
+    for _ in range(100):
+        if "write" in calls.made:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("nothing was written")
+
+
+async def test_a_failed_sync_also_doubts_what_was_written_before(tmp_path: Path) -> None:
+    calls = FaultyCalls()
+    store = FileStore(tmp_path, calls=calls)
+    log = await store.open("s")
+    calls.made.clear()
+    events = [*log.append(Title("written, not synced"))]
+    await written_without_being_asked(calls)
+    calls.faults = {"sync": errno.EIO}
+    events += log.append(Title("asked for"))
+    with pytest.raises(StorageError):
+        await log.flush()
+    assert await read_back(tmp_path) == [], "what may be lost is taken away"
+    calls.faults = {}
+    await log.flush()
+    assert await read_back(tmp_path) == events
+    await log.close()
+    await store.close()
+
+
+async def test_a_store_that_closes_syncs_what_was_only_written(tmp_path: Path) -> None:
+    calls = FaultyCalls()
+    store = FileStore(tmp_path, calls=calls)
+    log = await store.open("s")
+    calls.made.clear()
+    log.append(Title("x"))
+    await written_without_being_asked(calls)
+    assert "sync" not in calls.made
+    await store.close()
+    assert calls.made.count("sync") == 1
+    await log.close()
+
+
 async def test_closing_on_a_full_disk_raises_and_gives_the_session_free(tmp_path: Path) -> None:
     calls = FaultyCalls()
     store = FileStore(tmp_path, calls=calls)
@@ -485,9 +549,45 @@ class CountedSink:
         pass
 
 
-def test_all_that_wait_share_one_write_and_one_sync() -> None:
-    from lockstitch.session.committer import Channel
+class FailingSink:
+    """Fails while ``faulty``, after it was let go."""
 
+    def __init__(self) -> None:
+        self.taken = b""
+        self.faulty = True
+        self.reached, self.go_on = threading.Event(), threading.Event()
+
+    def commit(self, data: bytes, *, sync: bool) -> None:
+        self.reached.set()
+        self.go_on.wait(5)
+        if self.faulty:
+            raise StorageError("full")
+        self.taken += data
+
+    def close(self) -> None:
+        pass
+
+
+def test_what_a_commit_failed_with_goes_before_what_came_meanwhile() -> None:
+    sink = FailingSink()
+    committer, channel = Committer(), Channel(sink)
+    committer.put(channel, b"first ")
+    failing = committer.sync(channel)
+    sink.reached.wait(5)
+    committer.put(channel, b"second ")
+    sink.go_on.set()
+    assert failing is not None
+    with pytest.raises(StorageError):
+        failing.result(5)
+    sink.faulty = False
+    again = committer.sync(channel)
+    assert again is not None
+    again.result(5)
+    committer.close()
+    assert sink.taken == b"first second "
+
+
+def test_all_that_wait_share_one_write_and_one_sync() -> None:
     gate = threading.Event()
     sink = CountedSink(gate)
     committer = Committer()

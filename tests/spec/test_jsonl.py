@@ -20,7 +20,7 @@ from lockstitch.schema.events import (
 )
 from lockstitch.testing.session_samples import every_kind
 from lockstitch.wire import jsonl
-from lockstitch.wire.jsonl import SEARCH_FACTOR, BadRecordError, decode, encode, records_within
+from lockstitch.wire.jsonl import SEARCH_FACTOR, BadRecordError, decode, decode_intact, encode, records_within
 
 
 def sealed(text: str) -> bytes:
@@ -79,6 +79,27 @@ BAD = {
 def test_not_a_record(line: bytes) -> None:
     with pytest.raises(BadRecordError):
         decode(line)
+
+
+@pytest.mark.parametrize("line", BAD.values(), ids=BAD)
+def test_a_bad_line_among_others_keeps_them_from_being_taken_at_once(line: bytes) -> None:
+    good = encode(0, 0, TurnStart(1))
+    assert decode_intact(good + good) == ([decode(good[:-1])] * 2, (int(good[-11:-3], 16),) * 2)
+    assert decode_intact(good + line + b"\n" + good) is None
+
+
+@given(st.lists(st.sampled_from(every_kind()), max_size=8), st.data())
+def test_lines_taken_at_once_are_what_they_are_one_by_one(bodies: list[Body], data: st.DataObject) -> None:
+    lines = bytearray(b"".join(encode(seq, 7, body) for seq, body in enumerate(bodies)))
+    if lines and data.draw(st.booleans()):
+        lines[data.draw(st.integers(0, len(lines) - 1))] ^= data.draw(st.integers(1, 255))
+    taken = decode_intact(bytes(lines))
+    try:
+        singly = [decode(line) for line in bytes(lines).split(b"\n")[:-1]]
+    except BadRecordError:
+        singly = None
+    assert (None if taken is None else taken[0]) in (singly, None)
+    assert taken is not None or singly is None or bytes(lines[-1:]) != b"\n"
 
 
 KEPT = {

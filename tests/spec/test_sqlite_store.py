@@ -11,8 +11,10 @@ import pytest
 
 from lockstitch.schema.errors import CallerError, SessionBusyError, StorageError
 from lockstitch.schema.events import Event, Title
+from lockstitch.session import sqlite_store
 from lockstitch.session.choose import choose_store
 from lockstitch.session.sqlite_database import SqliteFile
+from lockstitch.session.sqlite_log import PieceSink
 from lockstitch.session.sqlite_store import SqliteStore
 from lockstitch.testing.session_samples import a_tool_turn
 
@@ -146,6 +148,31 @@ async def test_a_failed_commit_costs_nothing_but_time(
     seen: list[Event] = []
     await store.open("s", read_only=True, fold=seen.append)
     assert seen[1:] == events
+    await store.close()
+
+
+async def test_one_logs_fault_is_not_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "s.db")
+    good, bad = await store.open("good"), await store.open("bad")
+    insert = sqlite_store.insert
+
+    def refusing(connection: apsw.Connection, sink: PieceSink, data: bytes) -> None:
+        if b"bad" in data:
+            raise apsw.TooBigError("string or blob too big")
+        insert(connection, sink, data)
+
+    monkeypatch.setattr(sqlite_store, "insert", refusing)
+    good.append(Title("good"))
+    bad.append(Title("bad"))
+    outcomes = await asyncio.gather(good.flush(), bad.flush(), return_exceptions=True)
+    assert outcomes[0] is None and isinstance(outcomes[1], StorageError)
+    monkeypatch.undo()
+    await bad.close()
+    await good.close()
+    for session_id in ("good", "bad"):
+        events: list[Event] = []
+        await store.open(session_id, read_only=True, fold=events.append)
+        assert [event.body for event in events[1:]] == [Title(session_id)]
     await store.close()
 
 
