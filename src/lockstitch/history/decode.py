@@ -14,7 +14,7 @@ from ..providers.catalog import profile as profile_named
 from ..providers.classify import classify
 from ..providers.dialects import DIALECTS, translator
 from ..providers.note_book import NoteBook
-from ..providers.translator import BatchTranslator, Mint
+from ..providers.translator import Mint, TranslateAll
 from ..schema.chunks import Chunk, Finish
 from ..schema.errors import CallerError
 from ..schema.failures import Failure, failure
@@ -96,7 +96,8 @@ class Decoder:
         self._status = status
         self._headers = headers or {}
         self._translator = translator(dialect, self.profile, tools, mint)
-        self._batches = self._translator if isinstance(self._translator, BatchTranslator) else None
+        # Not isinstance: for a protocol that looks through all its members, in every model call.
+        self._translate_all: TranslateAll | None = getattr(self._translator, "frames", None)
         self._grammar = Grammar()
         self._assembler = Assembler()
         self._notebook = NoteBook()
@@ -259,8 +260,8 @@ class Decoder:
         return self._end_refused() if refused else self._end_page()
 
     def _frames(self, found: Iterable[tuple[bytes, str]]) -> list[Chunk]:
-        if self._batches is not None:
-            chunks, read = self._batches.frames(found)
+        if self._translate_all is not None:
+            chunks, read = self._translate_all(found)
             self.data_frames += read
             return self._emit(chunks)
         chunks = []

@@ -125,7 +125,7 @@ class OpenAiChatStream:
         return self.frames(((data, event),))[0]
 
     def frames(self, found: Iterable[tuple[bytes, str]]) -> tuple[list[Chunk], int]:
-        """See ``translator.BatchTranslator``. Nearly all the time of a stream is spent in this loop."""
+        """See ``translator.TranslateAll``. Nearly all the time of a stream is spent in this loop."""
         if self._builder.finished:
             return [], 0
         builder, typed = self._builder, self._typed

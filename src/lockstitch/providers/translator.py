@@ -1,7 +1,7 @@
 """What every protocol's stream translation looks like from outside."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 from ..schema.chunks import Chunk
 from ..schema.failures import Failure
@@ -51,10 +51,6 @@ class Translator(Protocol):
         """
 
 
-@runtime_checkable
-class BatchTranslator(Translator, Protocol):
-    """A translator that takes the frames of one read together, which spares work for each of them."""
-
-    def frames(self, found: Iterable[tuple[bytes, str]]) -> tuple[list[Chunk], int]:
-        """The chunks that ``frame`` would give for each (data, event) in order, and how many of them were
-        read: the frames behind the Finish are not."""
+TranslateAll: TypeAlias = Callable[[Iterable[tuple[bytes, str]]], tuple[list[Chunk], int]]
+"""A translator's method ``frames``, if it has one: the chunks that ``frame`` would give for each (data, event)
+of one read, and how many of them were read. Those behind the Finish are not."""
