@@ -52,5 +52,5 @@ class Translator(Protocol):
 
 
 TranslateAll: TypeAlias = Callable[[Iterable[tuple[bytes, str]]], tuple[list[Chunk], int]]
-"""A translator's method ``frames``, if it has one: the chunks that ``frame`` would give for each (data, event)
-of one read, and how many of them were read. Those behind the Finish are not."""
+"""A translator's method ``frames``, if it has one: the chunks that ``frame`` would give for each (data,
+event) of one read, and how many of them were read. Those behind the Finish are not."""
