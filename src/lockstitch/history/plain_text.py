@@ -16,7 +16,8 @@ LINE_CHARS: Final = 300
 RENDERED_CHARS: Final = 6_000
 """Of one text in a rendered history; a piece may allow less."""
 LEAST_CHARS: Final = 80
-LEAST_LINE_TOKENS: Final = 8
+MAX_ROUNDS: Final = 3
+"""How often a history is rendered anew, shorter, to fit its pieces: the cost stays linear."""
 
 
 def render(message: Message, max_chars: int = RENDERED_CHARS) -> str:
@@ -36,11 +37,11 @@ def pieces(messages: Iterable[Message], piece_tokens: int, max_pieces: int) -> l
     """
     rendered = list(messages)
     max_chars = RENDERED_CHARS
-    while True:
+    for _ in range(MAX_ROUNDS):
         made = list(_packed((render(message, max_chars) for message in rendered), piece_tokens))
         if len(made) <= max_pieces or max_chars <= LEAST_CHARS:
             break
-        max_chars = max(LEAST_CHARS, max_chars // 3)
+        max_chars = max(LEAST_CHARS, max_chars * max_pieces // (2 * len(made)))
     if len(made) > max_pieces:
         first, last = max_pieces // 2, max_pieces - max_pieces // 2
         gap = f"[{len(made) - max_pieces} parts of the record are left out here]\n\n"
@@ -62,16 +63,13 @@ def digest(messages: Sequence[Message], max_tokens: int) -> str:
     lines: list[str] = []
     omitted = 0
     for place in range(len(rest) - 1, -1, -1):
-        if left < LEAST_LINE_TOKENS:
-            omitted += place + 1
-            break
         line = _line(rest[place])
         if not line:
             continue
         cost = text_tokens(line) + 1
         if cost > left:
-            omitted += 1
-            continue
+            omitted = place + 1
+            break
         left -= cost
         lines.append(line)
     gap = f"[{omitted} earlier messages are not listed]" if omitted else ""
