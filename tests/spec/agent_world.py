@@ -33,7 +33,7 @@ class World:
     def __init__(self, *answers: Any, **options: Any) -> None:
         self.model = ScriptedModel(
             {"answers": list(answers), "then": {"text": "Nothing more."}},
-            strict="openai-chat",
+            strict=options.pop("strict", "openai-chat"),
             profile=options.pop("profile", "generic"),
             wording=options.pop("wording", "provider"),
         )

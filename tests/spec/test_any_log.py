@@ -62,8 +62,16 @@ BODIES: st.SearchStrategy[Body] = st.one_of(
 DAMAGE = st.sampled_from([b"", b"", b"", b"not a record\n", b'{"seq":3,"kind":"half'])
 
 
-async def goes_on(bodies: list[Body], end: bytes) -> None:
-    world = World(calls("clock"), "Good.")
+PROVIDERS = {
+    "openai-chat": "generic",
+    "anthropic-messages": "anthropic",
+    "openai-responses": "openai-responses",
+    "gemini": "gemini",
+}
+
+
+async def goes_on(dialect: str, bodies: list[Body], end: bytes) -> None:
+    world = World(calls("clock"), "Good.", strict=dialect, profile=PROVIDERS[dialect])
     await (await world.store.open("s")).close()
     start: Body = log.SessionStart(format=1, id="s")
     lines = [encode(seq, 1_000 + seq, body) for seq, body in enumerate([start, *bodies])]
@@ -77,6 +85,8 @@ async def goes_on(bodies: list[Body], end: bytes) -> None:
 
 
 @settings(max_examples=120, deadline=None)
-@given(bodies=st.lists(BODIES, max_size=25), end=DAMAGE)
-def test_whatever_a_log_holds_a_turn_comes_to_its_answer(bodies: list[Body], end: bytes) -> None:
-    asyncio.run(goes_on(bodies, end))
+@given(dialect=st.sampled_from(sorted(PROVIDERS)), bodies=st.lists(BODIES, max_size=25), end=DAMAGE)
+def test_whatever_a_log_holds_a_turn_comes_to_its_answer(
+    dialect: str, bodies: list[Body], end: bytes
+) -> None:
+    asyncio.run(goes_on(dialect, bodies, end))
