@@ -40,10 +40,12 @@ def log(session_id: str, cwd: str, model: str) -> tuple[bytes, list[str]]:
     wrong: list[str] = []
     seq = 0
     for item in _records(session_id, cwd, model):
-        body = item
+        body: Body | bytes
         if isinstance(item, Defect):
             wrong.append(item.what)
             body = item.body
+        else:
+            body = item
         if isinstance(body, bytes):
             data += body
             continue

@@ -66,7 +66,7 @@ class Evidence:
     def repairs(self) -> int:
         """Calls and attempts closed after the kill, and repairs of requests."""
         mended = self.bodies(SessionRepaired)
-        closed = sum(body.closed_calls + body.closed_attempts for body in mended)
+        closed: int = sum(body.closed_calls + body.closed_attempts for body in mended)
         return closed + len(self.bodies(Recovery))
 
 

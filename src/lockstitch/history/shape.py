@@ -352,9 +352,9 @@ class _Shaping:
         content: list[Text | Image] = []
         for part in slot.result.content:
             if isinstance(part, Text):
-                text = self._text(part, where)
-                if text.text.strip():
-                    content.append(text)
+                said = self._text(part, where)
+                if said.text.strip():
+                    content.append(said)
                 continue
             image = self._image(part, where)
             if isinstance(image, Image) and not self._policy.images_in_results:

@@ -73,7 +73,7 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool as the runtime sees it: made by ``functions.tool``, or directly where it comes from elsewhere."""
+    """A tool as the runtime sees it: made by ``functions.tool``, or directly if it comes from elsewhere."""
 
     spec: ToolSpec
     invoke: Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolOutput]]
