@@ -94,6 +94,10 @@ class Agent:
         key by the name of its variable where the environment has none.
         Raises CallerError for tools that cannot be described and rules that cannot be read.
         """
+        if not isinstance(instructions, str):
+            raise CallerError(f"instructions are a text, not a {type(instructions).__name__}")
+        if isinstance(store, (bytes, int, list, dict)):
+            raise CallerError("a store is a Path, a name like files:DIR, or an object that keeps sessions")
         self._model = model
         self._toolset = Toolset(
             tools,
@@ -285,7 +289,10 @@ class Agent:
     def _workspace(self, stored: str) -> Path:
         """The caller's choice, else the session's own, else where the program stands."""
         if self._cwd is not None:
-            return Path(self._cwd).expanduser().resolve()
+            try:
+                return Path(self._cwd).expanduser().resolve()
+            except ValueError as error:  # NUL, or half of a surrogate pair
+                raise CallerError(f"the folder {str(self._cwd)!a} cannot be one: {error}") from error
         return Path(stored) if stored else Path.cwd()
 
     def _requests(self, endpoint: Endpoint, log: SessionLog) -> RequestMaker:

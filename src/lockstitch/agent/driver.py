@@ -264,11 +264,9 @@ class Driver:
 
     def _judge(self, prepared: Prepared, decoded: Decoded) -> None:
         requests, why = self._world.requests, decoded.finish.failure
-        if why is None:
-            requests.settled()
-        elif disposition(why) == "ladder":
-            requests.refused(prepared.wire)
         endpoint = requests.endpoint
+        # First, because the machine waits for it, also when it stops: whatever breaks behind this only ends
+        # the turn.
         self.tell(
             got.AttemptEnded(
                 decoded=decoded,
@@ -277,6 +275,10 @@ class Driver:
                 model=endpoint.model,
             )
         )
+        if why is None:
+            requests.settled()
+        elif disposition(why) == "ladder":
+            requests.refused(prepared.wire)
 
     async def _wait(self, delay_s: float) -> None:
         await self._world.sleep(delay_s)

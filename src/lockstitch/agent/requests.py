@@ -124,7 +124,7 @@ class RequestMaker:
             return RequestUnfit(failure("INVALID_STRUCTURE", f"the request cannot be written: {error}"))
         if found:
             return RequestUnfit(unfit(found))
-        digest = hashlib.sha256(msgspec.json.encode(wire.body)).digest() if self._refused else b""
+        digest = _digest(wire) if self._refused else b""
         if digest in self._refused:
             said = "this rung would send what was just refused"
             return RequestUnfit(failure("INVALID_STRUCTURE", said), repeated=True)
@@ -164,7 +164,7 @@ class RequestMaker:
 
     def refused(self, wire: WireRequest) -> None:
         """Remember a request that was refused for its structure, so that no rung repeats it byte for byte."""
-        self._refused.add(hashlib.sha256(msgspec.json.encode(wire.body)).digest())
+        self._refused.add(_digest(wire))
 
     def settled(self) -> None:
         """An answer came: what was refused before it is history."""
@@ -219,3 +219,11 @@ def unfit(found: list[Violation]) -> Failure:
     more = f" and {len(found) - VIOLATIONS_SHOWN} more" if len(found) > VIOLATIONS_SHOWN else ""
     text = f"the request breaks its protocol's rules ({shown}{more}) and was not sent; please report this"
     return failure("INVALID_STRUCTURE", text, subkind="violations")
+
+
+def _digest(wire: WireRequest) -> bytes:
+    """What tells requests apart. Those that hold text nobody can send are all alike: one try is enough."""
+    try:
+        return hashlib.sha256(wire.encoded()).digest()
+    except UnicodeEncodeError:
+        return b"not sendable"

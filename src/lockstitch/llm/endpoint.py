@@ -63,6 +63,8 @@ def resolve(
     Raises CallerError on an unknown provider or a bad address, MissingCredentialError without a key where the
     profile needs one.
     """
+    if any("\ud800" <= character <= "\udfff" for character in model + (base_url or "")):
+        raise CallerError(f"the model {model!a}, or its base URL, is no Unicode text; check the spelling")
     profile, name = _split(model, base_url, catalog.profiles() if profiles is None else profiles)
     address = base_url or profile.base_url
     if not address:

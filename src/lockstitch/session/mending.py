@@ -2,7 +2,7 @@
 
 import msgspec
 
-from lockstitch.schema.errors import SessionCorruptionError
+from lockstitch.schema.errors import CallerError, SessionCorruptionError
 from lockstitch.schema.events import Body, SessionStart
 
 from . import migration
@@ -106,6 +106,12 @@ def corruption(reader: LogReader, session_id: str) -> SessionCorruptionError | N
 
 
 def first_record(session_id: str, cwd: str) -> SessionStart:
+    """What a new log begins with. Raises CallerError for a folder whose name no log can hold."""
+    try:
+        cwd.encode()
+    except UnicodeEncodeError as error:
+        what = f"the folder {cwd!a} has a name that is no Unicode text, so a session cannot keep it"
+        raise CallerError(f"{what}; rename it, or work in another one") from error
     return SessionStart(migration.CURRENT, session_id, cwd)
 
 
