@@ -32,7 +32,6 @@ from ..tools.contract import Tool, ToolContext
 from . import portal
 from .approval import Approvals, Approver
 from .compaction import Compactor
-from .driver import Models, World
 from .events import UserEvent
 from .hooks import Hooks
 from .messages import log_reader
@@ -45,6 +44,7 @@ from .shared import Shared
 from .state import Budget, Facts, Price, Rules, Stuck
 from .toolset import Toolset
 from .turn import Turn
+from .world import Models, World
 
 if TYPE_CHECKING:
     from ..tools.mcp import Server

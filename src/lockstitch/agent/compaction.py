@@ -26,7 +26,7 @@ from .state import Rules
 from .summariser import Gone, Summariser
 
 if TYPE_CHECKING:
-    from .driver import World
+    from .world import World
 
 Trigger: TypeAlias = Literal["manual", "threshold", "overflow"]
 Method: TypeAlias = Literal["model", "pieces", "digest", "prune"]

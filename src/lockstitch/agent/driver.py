@@ -7,37 +7,29 @@ closed in the log and no task of it is left, except a tool that did not stop whe
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, assert_never, runtime_checkable
+from collections.abc import Coroutine
+from typing import Any, Final, Literal, assert_never
 
-from ..history.context import Context
 from ..history.decode import Decoded
 from ..llm.endpoint import Endpoint
-from ..providers.wire_request import WireRequest
 from ..schema import chunks
 from ..schema.blocks import Block, Text, ToolCall
 from ..schema.chunks import Chunk, Finish
-from ..schema.events import Body, Event
 from ..schema.failures import failure
 from ..schema.messages import Request
-from ..session.blobs import Blobs
 from ..tools.contract import ToolContext
-from ..tools.registry import Registry
 from ..tools.run import Ran, run_call
 from . import effects as fx
 from . import events, hooks, tracing
 from . import inputs as got
-from .approval import Approvals
 from .channel import Channel
 from .deltas import EVERY_MS, Coalescer
-from .hooks import Hooks
 from .machine import advance
 from .media import stored
 from .recovery import disposition
-from .requests import Prepared, RequestMaker
-from .resume import Carried
+from .requests import Prepared
 from .state import State
+from .world import World
 
 CANCELLED_TEXT: Final = (
     "This call was cancelled while it ran; what it did until then may have had effects. "
@@ -45,93 +37,6 @@ CANCELLED_TEXT: Final = (
 )
 STOP_S: Final = 3.0
 """From being told to stop to being left behind; tools have their own, shorter limit."""
-
-
-class Log(Protocol):
-    """What the driver needs of a session's log; ``session.file_store.SessionLog`` is one."""
-
-    blobs: Blobs
-
-    def append(self, *bodies: Body, time_ms: int | None = None) -> tuple[Event, ...]: ...
-
-    async def flush(self) -> None: ...
-
-
-class ModelStream(Protocol):
-    """One model call; it ends in exactly one ``Finish`` and raises nothing of the provider's."""
-
-    async def __aenter__(self) -> "ModelStream": ...
-
-    async def __aexit__(self, *error: object) -> None: ...
-
-    def __aiter__(self) -> "ModelStream": ...
-
-    async def __anext__(self) -> Chunk: ...
-
-    def cancel(self) -> None: ...
-
-    @property
-    def result(self) -> Decoded: ...
-
-
-@runtime_checkable
-class Models(Protocol):
-    """Where model calls go: ``llm.runtime.ModelRuntime``, or a scripted model in tests."""
-
-    def stream(
-        self,
-        endpoint: Endpoint,
-        wire: WireRequest,
-        *,
-        input_estimate: int = 0,
-        context_ratio: float | None = None,
-    ) -> Any: ...
-
-
-class Compactor(Protocol):
-    """Makes the history shorter, by events of its own in the log."""
-
-    async def compact(
-        self,
-        trigger: Literal["threshold", "overflow"],
-        severity: int,
-        tell: Callable[[events.UserEvent], Awaitable[None]],
-    ) -> got.CompactionDone:
-        """Shorten it. Cancelled, it leaves the log with its compaction closed or not begun."""
-        ...
-
-
-@dataclass(slots=True)
-class World:
-    """What the driver acts on and asks. Time and chance are injected, so a test can hold them still."""
-
-    log: Log
-    context: Context
-    carried: Carried
-    requests: RequestMaker
-    models: Models
-    registry: Registry
-    clock_ms: Callable[[], int]
-    jitter: Callable[[], float]
-    approvals: Approvals
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    compactor: Compactor | None = None
-    hooks: Hooks = field(default_factory=Hooks)
-    tool_context: Callable[[ToolCall, Callable[[str], None]], ToolContext] | None = None
-    output_check: Callable[[str], Awaitable[got.StopHookSaid]] | None = None
-    """Judges the last text of a turn; see ``structured``."""
-    watchers: set[Callable[[], None]] = field(default_factory=set)
-    """Called after every append: who shows the conversation as it grows."""
-
-    def append(self, *bodies: Body) -> tuple[Event, ...]:
-        """Into the log, and into everything that is folded from it."""
-        taken = self.log.append(*bodies, time_ms=self.clock_ms())
-        for event in taken:
-            self.context.apply(event)
-            self.carried.apply(event)
-        for watcher in tuple(self.watchers):
-            watcher()
-        return taken
 
 
 class Driver:

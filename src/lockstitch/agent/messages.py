@@ -19,7 +19,7 @@ from ..schema.events import Event
 from ..session.store import SessionLog, SessionStore
 
 if TYPE_CHECKING:
-    from .driver import World
+    from .world import World
 
 ReadLog: TypeAlias = Callable[[Callable[[Event], None]], Awaitable[None]]
 """Folds every stored event of the session, the unflushed ones flushed first."""

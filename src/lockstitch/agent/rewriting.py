@@ -8,7 +8,7 @@ from ..schema.events import Clear, Undo
 from .messages import ReadLog
 
 if TYPE_CHECKING:
-    from .driver import World
+    from .world import World
 
 
 async def undo(world: "World", read_log: ReadLog, turns: int) -> int:

@@ -20,7 +20,7 @@ from . import effects as fx
 from . import inputs as got
 from . import rewriting, tracing
 from .compaction import Compactor
-from .driver import Driver, World
+from .driver import Driver
 from .events import Compacted
 from .media import stored
 from .messages import Messages, ReadLog
@@ -30,6 +30,7 @@ from .state import Queued, Rules, State
 from .structured import Output
 from .toolset import Source, Toolset
 from .turn import Running, Turn
+from .world import World
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..session.choose import choose_store
 from ..session.store import SessionStore
-from .driver import Models
+from .world import Models
 
 if TYPE_CHECKING:
     from ..tools.mcp import McpServers, Server

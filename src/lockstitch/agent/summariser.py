@@ -24,7 +24,7 @@ from .recovery import disposition
 from .state import Rules
 
 if TYPE_CHECKING:
-    from .driver import World
+    from .world import World
 
 MAX_PIECES: Final = 12
 PIECE_SHARE: Final = 0.5
