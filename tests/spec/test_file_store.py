@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
@@ -572,17 +573,15 @@ def test_what_a_commit_failed_with_goes_before_what_came_meanwhile() -> None:
     sink = FailingSink()
     committer, channel = Committer(), Channel(sink)
     committer.put(channel, b"first ")
-    failing = committer.sync(channel)
+    answers: SimpleQueue[StorageError | None] = SimpleQueue()
+    committer.sync(channel, answers.put)
     sink.reached.wait(5)
     committer.put(channel, b"second ")
     sink.go_on.set()
-    assert failing is not None
-    with pytest.raises(StorageError):
-        failing.result(5)
+    assert isinstance(answers.get(timeout=5), StorageError)
     sink.faulty = False
-    again = committer.sync(channel)
-    assert again is not None
-    again.result(5)
+    committer.sync(channel, answers.put)
+    assert answers.get(timeout=5) is None
     committer.close()
     assert sink.taken == b"first second "
 
@@ -593,18 +592,17 @@ def test_all_that_wait_share_one_write_and_one_sync() -> None:
     committer = Committer()
     channel = Channel(sink)
     committer.put(channel, b"first ")
-    waiting = [committer.sync(channel)]
+    answers: SimpleQueue[StorageError | None] = SimpleQueue()
+    assert committer.sync(channel, answers.put)
     for number in range(100):
         committer.put(channel, b"%d " % number)
-        waiting.append(committer.sync(channel))
+        assert committer.sync(channel, answers.put)
     gate.set()
-    for future in waiting:
-        assert future is not None
-        future.result(5)
+    assert [answers.get(timeout=5) for _ in range(101)] == [None] * 101
     committer.close()
     assert b"".join(data for data, _ in sink.commits) == b"first " + b"".join(b"%d " % n for n in range(100))
     assert len(sink.commits) <= 2
-    assert committer.sync(channel) is None
+    assert not committer.sync(channel, answers.put)
 
 
 async def test_flushing_what_is_durable_costs_no_file_call(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 Taking an event only adds its bytes to a list. They are written soon after, so that they survive the end of
 the process, and synced when somebody waits for it; all that wait at the same time share one write and one
 sync.
+
+Each wake-up of the thread costs two changes of thread and, while Python code runs, maybe a wait for the
+interpreter; so only who waits wakes it, and a timer, which belongs to who takes.
 """
 
 import functools
@@ -10,11 +13,9 @@ import os
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from lockstitch.schema.errors import CallerError, StorageError
 
@@ -25,6 +26,9 @@ PENDING_MAX_BYTES: Final = 256 * 1024 * 1024
 
 STOP_MAX_S: Final = 10.0
 """How long the end of the process waits for a disk that does not answer."""
+
+Answer: TypeAlias = Callable[[StorageError | None], None]
+"""Called once, in the committer's thread, when what was asked for is durable or failed. Must not block."""
 
 
 class Sink(Protocol):
@@ -60,7 +64,7 @@ class Channel:
     """Something was written that no sync has covered."""
     busy: bool = False
     """The thread is committing for this log."""
-    waiters: list["Future[None]"] = field(default_factory=list)
+    waiters: list[Answer] = field(default_factory=list)
     failed: bool = False
     """The last commit failed: not tried again before someone asks, or adds something."""
 
@@ -81,7 +85,11 @@ class _Queue:
         self.commit = commit
         self.condition = threading.Condition(threading.Lock())
         self.urgent: dict[Channel, None] = {}
-        self.soon: deque[tuple[float, Channel]] = deque()
+        """What the thread takes next."""
+        self.taken: dict[Channel, None] = {}
+        """Channels with bytes that nobody asked to write yet."""
+        self.timed_until_s = 0.0
+        """Until when a timer can be expected that will ask."""
         self.unsynced: dict[Channel, None] = {}
         """Channels with bytes that were written and not synced: they are when the thread ends."""
         self.stopping = False
@@ -91,7 +99,7 @@ class _Queue:
 
 
 class Committer:
-    """Starts its thread with the first byte and ends it with ``close``, or with the process."""
+    """Starts its thread with the first write and ends it with ``close``, or with the process."""
 
     def __init__(self, commit: Callable[[Sequence[Work]], None] = commit_each) -> None:
         self._queue = _Queue(commit)
@@ -111,35 +119,46 @@ class Committer:
                 "Nothing acknowledged is lost; flush before appending more"
             )
 
-    def put(self, channel: Channel, data: bytes) -> None:
-        """Take bytes; they are written within WRITE_DELAY_S."""
+    def put(self, channel: Channel, data: bytes) -> bool:
+        """Take bytes. True: the caller must see that ``write_taken`` is called in WRITE_DELAY_S."""
         queue = self._queue
         with queue.condition:
-            idle = channel.failed or not channel.pending
             channel.pending.append(data)
             channel.pending_bytes += len(data)
             channel.failed = False
-            if idle:
-                # Behind an earlier deadline the thread will look here by itself. Waking it costs two changes
-                # of thread, more than all the rest of an append.
-                wake = not queue.soon
-                queue.soon.append((time.monotonic() + WRITE_DELAY_S, channel))
-                if wake:
-                    self._wake()
+            queue.taken[channel] = None
+            now = time.monotonic()
+            if now < queue.timed_until_s:
+                return False
+            # Twice the delay: a timer that is late by more was lost, with its loop.
+            queue.timed_until_s = now + 2 * WRITE_DELAY_S
+            return True
 
-    def sync(self, channel: Channel) -> "Future[None] | None":
-        """Done when all bytes taken so far are durable, or StorageError; None: they are already."""
+    def write_taken(self) -> None:
+        """Have everything that was taken written now, without waiting for it."""
+        queue = self._queue
+        with queue.condition:
+            queue.timed_until_s = 0.0
+            queue.urgent |= {each: None for each in queue.taken if each.pending and not each.failed}
+            queue.taken = {}
+            if queue.urgent and not queue.stopping and not queue.forked:
+                self._wake()
+
+    def sync(self, channel: Channel, answer: Answer) -> bool:
+        """Have ``answer`` called when all that was taken so far is durable; False: it is already.
+
+        Raises StorageError if the committer has ended.
+        """
         queue = self._queue
         with queue.condition:
             if not channel.pending and not channel.unsynced and not channel.busy:
-                return None
+                return False
             if queue.forked or queue.stopping:
                 self.require_space(channel)
-            future: Future[None] = Future()
-            channel.waiters.append(future)
+            channel.waiters.append(answer)
             queue.urgent[channel] = None
             self._wake()
-            return future
+            return True
 
     def close(self) -> None:
         """Write what was taken, as far as it can be, and end the thread."""
@@ -179,47 +198,36 @@ def _disown_all() -> None:
 def _stop(queue: _Queue) -> None:
     with queue.condition:
         queue.stopping = True
+        queue.urgent |= queue.unsynced
+        queue.urgent |= {each: None for each in queue.taken if each.pending}
         queue.condition.notify()
-    if queue.thread is not None and queue.thread is not threading.current_thread():
+        left = bool(queue.urgent)
+    if queue.thread is None and left:
+        _run(queue)  # nothing was ever written, so there is no thread yet to leave it to
+    elif queue.thread is not None and queue.thread is not threading.current_thread():
         queue.thread.join(STOP_MAX_S)
 
 
 def _run(queue: _Queue) -> None:
     while True:
         with queue.condition:
-            channels = _next(queue)
+            while not queue.urgent and not queue.stopping:
+                queue.condition.wait()
+            channels, queue.urgent = list(queue.urgent), {}
             if not channels:
                 return
             batch = [_begin(channel, stopping=queue.stopping) for channel in channels]
             waiters = [channel.waiters for channel in channels]
             for channel in channels:
                 channel.waiters = []
+                queue.taken.pop(channel, None)
         _commit(queue, batch)
         with queue.condition:
             for channel, work in zip(channels, batch, strict=True):
                 _finish(queue, channel, work)
         for work, waiting in zip(batch, waiters, strict=True):
-            _answer(waiting, work.error)
-
-
-def _next(queue: _Queue) -> list[Channel]:
-    """Wait for channels with work; none: it is time to end."""
-    while True:
-        now = time.monotonic()
-        channels = queue.urgent
-        while queue.soon and (queue.stopping or queue.soon[0][0] <= now):
-            channel = queue.soon.popleft()[1]
-            if channel.pending and not channel.failed:
-                channels[channel] = None
-        if queue.stopping:
-            channels |= queue.unsynced
-            queue.unsynced = {}
-        if channels:
-            queue.urgent = {}
-            return list(channels)
-        if queue.stopping:
-            return []
-        queue.condition.wait(queue.soon[0][0] - now if queue.soon else None)
+            for answer in waiting:
+                answer(work.error)
 
 
 def _begin(channel: Channel, *, stopping: bool) -> Work:
@@ -253,13 +261,3 @@ def _finish(queue: _Queue, channel: Channel, work: Work) -> None:
         if work.data:
             channel.pending.insert(0, work.data)
             channel.pending_bytes += len(work.data)
-
-
-def _answer(waiting: "list[Future[None]]", error: StorageError | None) -> None:
-    for future in waiting:
-        if not future.set_running_or_notify_cancel():
-            continue
-        if error is None:
-            future.set_result(None)
-        else:
-            future.set_exception(error)

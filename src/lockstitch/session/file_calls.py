@@ -1,15 +1,26 @@
 """The file calls that durability rests on, in one place, so that a test can fail or interrupt each."""
 
+import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
+
+_OPEN_FLAGS: Final = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"))
+"""``O_NONBLOCK`` is for what is no regular file: opening a pipe would wait for its other end."""
 
 
 class FileCalls:
     """The operating system's. All raise OSError."""
 
     def open(self, path: Path, flags: int, mode: int = 0o600) -> int:
-        return os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0), mode)
+        """Raises OSError for what is no regular file, too: a pipe would keep its reader waiting for ever."""
+        fd = os.open(path, flags | _OPEN_FLAGS, mode)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        return fd
 
     def close(self, fd: int) -> None:
         os.close(fd)

@@ -16,7 +16,7 @@ from .file_sink import LOG_NAME, FileSink
 from .lock import SessionLock, acquire
 from .log_reader import Fold, LogReader
 from .log_state import LogState
-from .mending import corruption, first_record, mend, open_report
+from .mending import corruption, first_record, implied_start, mend, open_report
 from .names import directory_name
 from .reports import OpenReport
 from .scan import PIECE_BYTES, Damage
@@ -127,7 +127,7 @@ class Opening:
         self._cut_torn_end(fd, reader)
         report = open_report(reader, created=created, files=files)
         file = files[0] if len(files) == 1 else f"{DAMAGED_NAME}/" if files else ""
-        admitted = mend(reader, first_record(self._id, self._cwd), file=file, fold=self._fold)
+        admitted = mend(reader, implied_start(self._id, self._cwd), file=file, fold=self._fold)
         assert reader.scanner.end_offset is not None
         sink = FileSink(self._calls, self._directory / LOG_NAME, fd, reader.scanner.end_offset)
         newline = b"\n" if reader.scanner.unterminated else b""

@@ -13,7 +13,7 @@ from .blobs import MemoryBlobs
 from .committer import Committer
 from .index_text import searchable
 from .log_reader import Fold, FoldFailedError, LogReader
-from .mending import check_report, corruption, first_record, mend, open_report
+from .mending import check_report, corruption, first_record, implied_start, mend, open_report
 from .names import directory_name
 from .reports import CheckReport, Hits, Listing, SearchHit, SessionInfo, latest_first
 from .store import SessionLog
@@ -76,7 +76,7 @@ class MemoryStore:
         del stored.data[reader.scanner.end_offset :]
         if reader.scanner.unterminated:
             stored.data += b"\n"
-        stored.data += mend(reader, first_record(session_id, cwd), file="", fold=fold).data
+        stored.data += mend(reader, implied_start(session_id, cwd), file="", fold=fold).data
         stored.open = True
         return SessionLog(
             session_id,

@@ -4,6 +4,7 @@ import msgspec
 
 from lockstitch.schema.errors import CallerError, SessionCorruptionError
 from lockstitch.schema.events import Body, SessionStart
+from lockstitch.wire.strict_json import well_formed
 
 from . import migration
 from .closers import closers
@@ -115,6 +116,11 @@ def first_record(session_id: str, cwd: str) -> SessionStart:
     return SessionStart(migration.CURRENT, session_id, cwd)
 
 
+def implied_start(session_id: str, cwd: str) -> SessionStart:
+    """What a log that lost its first record gets, if it has to; without a folder that no log can hold."""
+    return SessionStart(migration.CURRENT, session_id, cwd if well_formed(cwd) == cwd else "")
+
+
 def _would(reader: LogReader, in_use_by: int | None) -> list[str]:
     state, torn = reader.state, reader.torn
     if state.too_new is not None:
@@ -122,6 +128,8 @@ def _would(reader: LogReader, in_use_by: int | None) -> list[str]:
     if in_use_by is not None:
         return ["refuse, or show the session read-only, while another process writes it"]
     would = []
+    if reader.scanner.records == 0:
+        would.append("begin the log anew: it holds no whole record")
     if torn is not None:
         would.append(f"copy the unfinished record at byte {torn.offset:,} aside and cut it off")
     if reader.set_aside:

@@ -82,8 +82,8 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sound(self) -> bool:
-        """Whether every byte is a record and every record is one that the gate accepts."""
-        return not (self.set_aside or self.missing or self.torn_bytes or self.defects)
+        """Whether there are records, every byte is one, and every record is one that the gate accepts."""
+        return self.records > 0 and not (self.set_aside or self.missing or self.torn_bytes or self.defects)
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):

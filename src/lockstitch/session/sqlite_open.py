@@ -14,7 +14,7 @@ from .file_calls import FileCalls
 from .file_open import no_session
 from .lock import SessionLock, acquire
 from .log_reader import Fold, LogReader
-from .mending import corruption, first_record, mend, open_report
+from .mending import corruption, first_record, implied_start, mend, open_report
 from .names import directory_name
 from .scan import Damage
 from .sqlite_database import SqliteFile
@@ -118,7 +118,7 @@ class SqliteOpening:
         end = reader.scanner.end_offset
         assert end is not None
         report = open_report(reader, created=created)
-        added = mend(reader, first_record(self._id, self._cwd), file="", fold=self._fold).data
+        added = mend(reader, implied_start(self._id, self._cwd), file="", fold=self._fold).data
         if reader.scanner.unterminated:
             added = b"\n" + added
         sink = PieceSink(self._file, number, end)

@@ -2,16 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from lockstitch.schema.errors import CallerError, SessionReadOnlyError
+from lockstitch.schema.errors import CallerError, SessionReadOnlyError, StorageError
 from lockstitch.schema.events import Body, Event
 
 from .blobs import Blobs
-from .committer import Channel, Committer, Sink
+from .committer import WRITE_DELAY_S, Channel, Committer, Sink
 from .intake import admit
 from .log_reader import Fold
 from .log_state import LogState
@@ -149,7 +149,8 @@ class SessionLog:
         assert self._committer is not None
         self._committer.require_space(channel)
         admitted = admit(self.state, bodies, now)
-        self._committer.put(channel, admitted.data)
+        if self._committer.put(channel, admitted.data):
+            self._write_later(self._committer)
         return admitted.events
 
     async def flush(self) -> None:
@@ -160,9 +161,16 @@ class SessionLog:
         """
         if self._closed or self._channel is None or self._committer is None:
             return
-        future = self._committer.sync(self._channel)
-        if future is not None:
-            await _outlive_caller(asyncio.wrap_future(future), future)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def answer(error: StorageError | None) -> None:
+            # A loop that was closed meanwhile raises RuntimeError: then nobody waits there any more.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle, future, error)
+
+        if self._committer.sync(self._channel, answer):
+            await future
 
     async def close(self) -> None:
         """Flush, and give the session free for other writers; also if flushing fails, which raises."""
@@ -182,6 +190,13 @@ class SessionLog:
         if self._channel is not None:
             _let_go(self._channel.sink, self._release)
 
+    def _write_later(self, committer: Committer) -> None:
+        """Also without a flush what was taken has to be in the file soon."""
+        try:
+            asyncio.get_running_loop().call_later(WRITE_DELAY_S, committer.write_taken)
+        except RuntimeError:  # appended outside of a loop, which is allowed: there is no timer, so at once
+            committer.write_taken()
+
     def _writable(self) -> Channel:
         if self._channel is None:
             reason = self.report.read_only or "it was opened read-only"
@@ -199,12 +214,11 @@ def _let_go(sink: Sink, release: Callable[[], None] | None) -> None:
             release()
 
 
-async def _outlive_caller(waiting: "Awaitable[None]", future: "Future[None]") -> None:
-    """Wait; if the caller is cancelled meanwhile, the work goes on and its outcome stays with the log."""
-    task = asyncio.ensure_future(waiting)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        # The channel keeps a failed commit's bytes, so the next flush reports it; here nobody is left to ask.
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        raise
+def _settle(future: "asyncio.Future[None]", error: StorageError | None) -> None:
+    """Tell a flush how it went, if it still waits. A failure stays with the log: the next flush tells it."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)
