@@ -1,6 +1,7 @@
 """Who may say no to a turn: approvals, hooks, cancellation and budgets. None leaves a call unanswered."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -244,3 +245,20 @@ async def test_the_same_call_again_and_again_ends_the_turn() -> None:
         await world.run()
     assert len(world.model.requests) == 4
     assert "same call 2 times" in world.sent(2)[-1]
+
+
+async def test_an_approval_for_good_is_kept_for_the_workspace(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def approve(needed: told.ApprovalNeeded) -> Decision:
+        asked.append(needed.rule)
+        return Decision(allowed=True, remember="always")
+
+    file = tmp_path / "approvals.json"
+    for _ in range(2):
+        world = World(calls("launch"), approve=approve, approvals_file=file, cwd=tmp_path)
+        await world.run()
+    assert asked == ["launch"]
+    other = World(calls("launch"), approve=approve, approvals_file=file, cwd=tmp_path.parent)
+    await other.run()
+    assert asked == ["launch", "launch"]
