@@ -23,8 +23,9 @@ from .demo_stage import Stage, gone_soon
 
 @click.command("demo")
 @click.option("--broken-history", is_flag=True, help="Go on with a session that every provider refuses.")
+@click.option("--long", "long_talk", is_flag=True, help="Talk far beyond the model's window.")
 @click.option("--keep", is_flag=True, help="Keep the folder with the project and the session.")
-def demo(*, broken_history: bool, keep: bool) -> int:
+def demo(*, broken_history: bool, long_talk: bool, keep: bool) -> int:
     """See an agent turn survive a bad gateway and a SIGKILL, and check that it did.
 
     Needs no key and no network: the model is a script behind a mock gateway on loopback. Exits with 1 if
@@ -38,6 +39,11 @@ def demo(*, broken_history: bool, keep: bool) -> int:
             from .demo_broken import play
 
             results = play(folder, tell)
+            _tell_checks(tell, results)
+        elif long_talk:
+            from .demo_long import play as talk
+
+            results = talk(tell)
             _tell_checks(tell, results)
         else:
             evidence = _play(folder, tell)
