@@ -17,8 +17,11 @@ class FileCalls:
     def open(self, path: Path, flags: int, mode: int = 0o600) -> int:
         """Raises OSError for what is no regular file, too: a pipe would keep its reader waiting for ever."""
         fd = os.open(path, flags | _OPEN_FLAGS, mode)
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        kind = os.fstat(fd).st_mode
+        if not stat.S_ISREG(kind):
             os.close(fd)
+            if stat.S_ISDIR(kind):
+                raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
         return fd
 

@@ -61,8 +61,12 @@ def log_from(calls: FileCalls, path: Path, offset: int) -> Iterator[bytes]:
 
 
 def _head(path: Path) -> bytes:
-    with path.open("rb") as log:
-        return log.read(_HEAD_BYTES)
+    calls = FileCalls()
+    fd = calls.open(path, os.O_RDONLY)
+    try:
+        return calls.read(fd, _HEAD_BYTES, 0)
+    finally:
+        calls.close(fd)
 
 
 def _first_record(head: bytes) -> tuple[SessionStart | None, int | None, str | None]:

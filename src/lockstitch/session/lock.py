@@ -90,7 +90,9 @@ def acquire(directory: Path, session_id: str) -> SessionLock:
 def owner(directory: Path) -> int | None:
     """Process id of the writer that holds the session; None if nobody does. -1: one that cannot be named."""
     try:
-        fd = os.open(directory / LOCK_NAME, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        fd = os.open(
+            directory / LOCK_NAME, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+        )
     except OSError:
         return None
     try:
