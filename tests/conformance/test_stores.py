@@ -81,6 +81,8 @@ class Memory:
 
 
 class TestFileStore(StoreSuite):
+    byte_step = 3
+
     @pytest.fixture
     def stored(self, tmp_path: Path) -> Directories:
         return Directories(tmp_path / "sessions")
