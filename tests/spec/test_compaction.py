@@ -235,14 +235,40 @@ async def test_before_a_request_that_may_fit_a_provider_that_is_down_costs_no_hi
 
 
 async def test_nothing_loops_where_no_history_fits() -> None:
-    world = World(window=300, instructions=WORDS * 40, then="Fine.")
+    world = World(window=600, instructions=WORDS * 80, then="Fine.")
     (end,) = await world.say("Hello. " * 40)
     assert end.reason == "failed"
     assert end.failure is not None
     assert end.failure.code == "CONTEXT_WINDOW_EXCEEDED"
-    assert len(world.model.requests) < 20
+    assert "the system prompt and the tools alone take about" in end.failure.message
+    assert len(world.model.requests) == 1
     (again,) = await world.say("Hello again.")
     assert again.reason == "failed"
+
+
+async def test_a_history_that_is_refused_in_its_shortest_form_ends_the_turn() -> None:
+    world = World("One.", then="Fine.")
+    await world.say(*prompts(1, words=300))
+    world.model = ScriptedModel({"then": OVERFLOW})
+    world.agent = Agent(world.model, store=world.store, environ={}, retry=QUICK)
+    (end,) = await world.say(*prompts(1, words=300))
+    assert end.reason == "failed"
+    assert end.failure is not None
+    assert end.failure.code == "CONTEXT_WINDOW_EXCEEDED"
+    assert "could not be made shorter" in end.detail or "still refused as too long" in end.detail
+    assert len(world.model.requests) < 15
+
+
+async def test_a_body_that_grows_too_large_is_made_smaller_whatever_the_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("lockstitch.agent.requests", "lockstitch.agent.compaction"):
+        monkeypatch.setattr(f"{module}.BODY_CHARS_MAX", 12_000)
+    world = World(known=1_000_000, then=SUMMARY)
+    ends = await world.say(*prompts(10, words=300))
+    assert {end.reason for end in ends} == {"completed"}
+    assert world.methods
+    assert all(len(str(request["body"])) < 14_000 for request in world.model.requests)
 
 
 async def test_a_prompt_larger_than_the_window_is_shown_by_head_and_tail() -> None:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ..history.compact import PRUNE_ENOUGH, SEVERITIES, Limits, Plan, limits, long_results, plan
 from ..history.facts import gather
+from ..history.meter import BODY_CHARS_MAX
 from ..history.plain_text import digest
 from ..history.summary import composed
 from ..history.window import THRESHOLD
 from ..schema.events import CompactionEnd, CompactionStart, CompactionSummary, Prune
-from ..schema.failures import Failure
+from ..schema.failures import Failure, failure
 from ..schema.usage import Usage
 from .events import Compacted, UserEvent
 from .inputs import CompactionDone
@@ -90,9 +91,15 @@ class Compactor:
         Cancelled, it leaves the log with its compaction closed or not begun.
         """
         requests, context = self._world.requests, self._world.context
-        before = requests.estimate(context)
+        size = requests.meter.size(context)
+        before = size.tokens
         known = requests.window(context)
+        fixed = requests.meter.likely(requests.meter.fixed)
+        if known is not None and fixed >= known:
+            return Outcome(None, no_room(fixed, known))
         window = _aim(trigger, known, before)
+        if size.body_chars >= BODY_CHARS_MAX * THRESHOLD:
+            window = min(window, before // 2)  # The body is what must shrink, whatever the window.
         spent: Usage | None = None
         method: Method | None = None
         why: Failure | None = None
@@ -183,6 +190,15 @@ class Compactor:
                 return said
         room = max(min(now.wanted.summary, planned.replaced * 3 // 4), 1)
         return _Summary("digest", digest(planned.head, room), summariser.usage)
+
+
+def no_room(fixed: int, window: int) -> Failure:
+    """Why shortening the history cannot help."""
+    return failure(
+        "CONTEXT_WINDOW_EXCEEDED",
+        f"the system prompt and the tools alone take about {fixed:,} of the {window:,} tokens that the model "
+        "takes: shorten them, offer fewer tools, or use a model with a larger window",
+    )
 
 
 def _aim(trigger: Trigger, known: int | None, before: int) -> int:

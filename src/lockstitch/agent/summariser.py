@@ -3,6 +3,7 @@
 Every answer is judged before it may stand for a history. Failed calls are counted like others.
 """
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -161,16 +162,23 @@ class Summariser:
     async def _call(self, wire: WireRequest, tokens: int) -> _Answer | Failure:
         world = self._world
         ratio = None if self._window is None else tokens / self._window
-        async with world.models.stream(
-            world.requests.endpoint, wire, input_estimate=tokens, context_ratio=ratio
-        ) as stream:
-            async for _ in stream:
-                pass
+        try:
+            async with world.models.stream(
+                world.requests.endpoint, wire, input_estimate=tokens, context_ratio=ratio
+            ) as stream:
+                async for _ in stream:
+                    pass
+        except asyncio.CancelledError:
+            self._count(Usage(input_tokens=tokens, estimated=True))  # It was sent, so it is billed.
+            raise
         decoded = stream.result
-        if decoded.usage is not None:
-            self.usage = decoded.usage if self.usage is None else self.usage + decoded.usage
+        self._count(decoded.usage)
         why: Failure | None = decoded.finish.failure
         return _Answer(decoded.content, decoded.finish.reason) if why is None else why
+
+    def _count(self, usage: Usage | None) -> None:
+        if usage is not None:
+            self.usage = usage if self.usage is None else self.usage + usage
 
     def _over_budget(self) -> bool:
         budget, spent = self._rules.budget, self.usage or Usage()

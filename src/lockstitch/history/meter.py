@@ -9,9 +9,10 @@ import math
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ..schema.blocks import Base64Source, Block, Image, Reasoning, Text, ToolCall, ToolResult
+from ..schema.blocks import Block, Image, Reasoning, Text, ToolCall, ToolResult
 from ..schema.events import RequestHeader
 from .context import Context, counted
+from .media import base64_size
 from .tokens import estimate, message_tokens
 
 LEAST_RATIO: Final = 0.25
@@ -106,10 +107,8 @@ def _body(content: Iterable[Block]) -> tuple[int, int]:
             case ToolResult(content=parts):
                 more, pictures = _body(parts)
                 chars, images = chars + more, images + pictures
-            case Image(source=Base64Source(data=data)):
-                chars, images = chars + len(data), images + 1
             case Image():
-                images += 1
+                chars, images = chars + base64_size(block), images + 1
             case _:
                 chars += 1_000
     return chars, images
