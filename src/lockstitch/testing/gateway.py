@@ -110,6 +110,9 @@ class Gateway:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
+        # asyncio does so only where a socket names its protocol, and those of `create_server` do not. Without
+        # it each answer on a kept connection waits 40 ms for the client's delayed acknowledgement.
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             if self._stopping:
                 writer.transport.abort()
