@@ -5,11 +5,13 @@ import json
 import pytest
 from histories import assistant, call, result, system, tool_result, user
 
-from lockstitch.history.project import CONTINUE, Intent, project
+from lockstitch.history.policy import policy
+from lockstitch.history.project import CONTINUE, Intent, Projector, project
 from lockstitch.history.shape import NO_RESULT
 from lockstitch.providers.catalog import profile
-from lockstitch.schema.blocks import Text, ToolCall, ToolResult
+from lockstitch.schema.blocks import Reasoning, Text, ToolCall, ToolResult
 from lockstitch.schema.messages import Message
+from lockstitch.schema.notes import Anomaly
 
 GENERIC = profile("generic")
 
@@ -135,6 +137,11 @@ PAIRING: dict[str, Case] = {
         ["user q", "user u2"],
         ["nameless_call_dropped", "empty_message_dropped"],
     ),
+    "a message of nothing but a nameless call goes, though its result comes late": (
+        [user("q"), assistant(call("a", "")), user("u2"), result("a")],
+        ["user q", "user u2"],
+        ["result_moved", "nameless_call_dropped", "empty_message_dropped"],
+    ),
     "neighbouring answers are one if the first has no calls": (
         [user("q"), assistant("Let me check"), assistant(A), user("go")],
         ["user q", "assistant Let me check a()", "tool a !", "user go"],
@@ -164,6 +171,23 @@ PAIRING: dict[str, Case] = {
         [user("q"), assistant(A), assistant("x"), assistant(B), result("a", "ra"), result("b", "rb")],
         ["user q", "assistant x a() b()", "tool a ra", "tool b rb"],
         ["assistants_merged"],
+    ),
+    "answers with a result between them stay apart": (
+        [
+            user("q"),
+            assistant(A, B),
+            result("a", "ra"),
+            assistant(call("c")),
+            result("b", "rb"),
+            result("c", "rc"),
+        ],
+        ["user q", "assistant a() b()", "tool a ra", "tool b rb", "assistant *()", "tool * rc"],
+        ["result_moved"],
+    ),
+    "neighbours with one id, both answered, are one: the latest was answered first": (
+        [user("q"), assistant(A), assistant(A), result("a", "1"), result("a", "2")],
+        ["user q", "assistant a() *()", "tool a 2", "tool * 1"],
+        ["assistants_merged", "call_id_changed"],
     ),
     "a message between call and result moves behind": (
         [user("q"), assistant(A), system("lint"), result("a")],
@@ -244,12 +268,11 @@ def test_a_history_becomes_this_request(case: str) -> None:
     history, expected, anomalies = PAIRING[case]
     known = {"a", "b"}
     projected = project(history, GENERIC, model="m")
-    calls_first = [_calls_last(message) for message in projected.messages]
-    assert lines(tuple(calls_first), known) == expected
+    assert lines(tuple(map(calls_last, projected.messages)), known) == expected
     assert [anomaly.kind for anomaly in projected.anomalies] == anomalies
 
 
-def _calls_last(message: Message) -> Message:
+def calls_last(message: Message) -> Message:
     ordered = sorted(message.content, key=lambda block: isinstance(block, ToolCall))
     return Message(message.role, tuple(ordered))
 
@@ -340,6 +363,15 @@ LOGS: dict[str, Case] = {
         ["user q", "assistant part", "user …", "assistant rest", "user …"],
         ["user_added", "user_added"],
     ),
+    "a result by id passes over what an address has answered": (
+        [
+            asked(assistant(A, call("a", "write")), 1, 1),
+            answer("a", "first", 1, 0, requests=1),
+            result("a", "second"),
+        ],
+        ["assistant a() *()", "tool a first", "tool * second"],
+        ["call_id_changed"],
+    ),
     "joined answers keep their addresses": (
         [
             asked(assistant(A), 1, 1),
@@ -351,6 +383,35 @@ LOGS: dict[str, Case] = {
         ["assistants_merged"],
     ),
 }
+
+
+def test_a_resumed_pairing_is_that_of_the_whole() -> None:
+    for history, _, _ in (*PAIRING.values(), *LOGS.values()):
+        for target in (GENERIC, profile("anthropic")):
+            projector = Projector(policy(target, model="m"))
+            for count, message in enumerate(history, 1):
+                projector.extend([message])
+                assert projector.projected == project(history[:count], target, model="m")
+
+
+def test_anomalies_name_place_ids_and_content() -> None:
+    history = [
+        user("q"),
+        assistant("hm", call("a", "", '{"p":1}'), call("b"), call("b"), call("c", "")),
+        result("a", "lost"),
+        result("x"),
+        user("so?"),
+        result("b"),
+        user(Reasoning(text="secret"), "r"),
+    ]
+    assert project(history, GENERIC, model="m").anomalies == (
+        Anomaly("orphan_result_dropped", "messages[3]", ("x",), "no call is left without a result"),
+        Anomaly("reasoning_dropped", "messages[6]", (), "reasoning in a user message"),
+        Anomaly("result_moved", "messages[1]", ("b",), "put directly behind its call"),
+        Anomaly("nameless_call_dropped", "messages[1]", ("a",), "arguments '{\"p\":1}', result 'lost'"),
+        Anomaly("duplicate_call_dropped", "messages[1]", ("b",), "read was called like this"),
+        Anomaly("nameless_call_dropped", "messages[1]", ("c",), "arguments '{}'"),
+    )
 
 
 @pytest.mark.parametrize("case", LOGS)

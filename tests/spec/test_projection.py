@@ -26,8 +26,9 @@ from lockstitch.providers import dialects
 from lockstitch.providers.catalog import profile, profiles, with_overrides
 from lockstitch.providers.wire_request import WireRequest
 from lockstitch.schema.blocks import Base64Source, Block, Image, Reasoning, Text, ToolCall, ToolResult
+from lockstitch.schema.errors import CallerError
 from lockstitch.schema.messages import Message, Request
-from lockstitch.schema.notes import Anomaly
+from lockstitch.schema.notes import Anomaly, Violation
 from lockstitch.schema.profiles import Profile
 
 PROFILES = sorted({one.name: one for one in profiles().values()}.items())
@@ -41,7 +42,7 @@ def encoded(messages: tuple[Message, ...], target: Profile, model: str = "m") ->
     return dialects.encode(Request(model=model, messages=messages), target)
 
 
-def broken_rules(wire: WireRequest, target: Profile, model: str) -> list[object]:
+def broken_rules(wire: WireRequest, target: Profile, model: str) -> list[Violation]:
     return list(dialects.violations({**wire.body, "model": model}, wire.dialect, target))
 
 
@@ -149,6 +150,23 @@ def test_the_flattened_rung_keeps_every_call_and_result_as_text() -> None:
     assert "r1" in text
     assert "[Called a tool without a name with {}]" in text
     assert [one.kind for one in projected.anomalies] == ["call_flattened", "call_flattened"]
+
+
+def test_a_rung_that_does_not_exist_is_the_callers_mistake() -> None:
+    with pytest.raises(CallerError, match="there are normal, strict"):
+        project([], profile("generic"), model="m", rung="attic")
+
+
+def test_a_target_without_room_for_ids_gets_text_in_the_end() -> None:
+    """One character for an id, and more calls than there are characters."""
+    target = with_overrides(profile("generic"), id_max=1)
+    many = [call(str(number)) for number in range(70)]
+    projected = project([user("q"), assistant(*many)], target, model="m")
+    ids = [block.id for block in projected.messages[1].content if isinstance(block, ToolCall)]
+    assert len(set(ids)) == 70
+    assert {one.rule for one in broken_rules(encoded(projected.messages, target), target, "m")} == {
+        "call_id_invalid"
+    }
 
 
 # --- what was sent stays sent

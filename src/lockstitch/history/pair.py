@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-import msgspec
-
 from ..schema.blocks import Block, Reasoning, Text, ToolCall, ToolResult
 from ..schema.messages import Message, Role
 from ..schema.notes import Anomaly
@@ -50,7 +48,7 @@ class Exchange:
     index: int
     """Its place among the nodes."""
     sources: list[tuple[str, Message]]
-    """Places and messages: the blocks of all of them, in order, make one message."""
+    """Places and messages: the blocks of all of them but results, in order, make one message."""
     slots: list[Slot] = field(default_factory=list)
     """One for each call block of the sources, in order."""
     moved: list[str] = field(default_factory=list)
@@ -108,8 +106,8 @@ class Pairing:
                 self._note("reasoning_dropped", where, detail=f"reasoning in a {message.role} message")
             else:
                 rest.append(block)
-        if message.role == "assistant":
-            self._assistant(message, rest, where, bare=bool(results) and not rest)
+        if message.role == "assistant" and (rest or not results):
+            self._exchange(message, where)
         for result in results:
             self._result(result, message, where)
         if message.role != "assistant" and (rest or not message.content):
@@ -117,13 +115,6 @@ class Pairing:
         if calls:
             self._note("calls_moved", where, detail=f"calls in a {message.role} message")
             self._exchange(Message("assistant", tuple(calls)), where)
-
-    def _assistant(self, message: Message, rest: list[Block], where: str, *, bare: bool) -> None:
-        if bare:
-            return  # Nothing but results: there is no assistant message.
-        if len(rest) < len(message.content):
-            message = msgspec.structs.replace(message, content=tuple(rest))
-        self._exchange(message, where)
 
     def _plain(
         self, role: Role, content: tuple[Block, ...], where: str, extra: Mapping[str, Any] | None = None
@@ -185,7 +176,7 @@ class Pairing:
             while self._run[-1] is not exchange:
                 self._run.pop()
                 self._join(self._run[-1])
-        elif self.nodes[-1] is not exchange:
+        else:
             exchange.moved.append(slot.wire_id)
 
     def _by_address(self, seq: int, position: int) -> tuple[Exchange, Slot] | None:
@@ -218,8 +209,7 @@ class Pairing:
             exchanges = self._open[call_id]
             if second in exchanges:
                 exchanges.remove(second)
-            if first not in exchanges[-1:]:
-                exchanges.append(first)
+            exchanges.append(first)
         for _, message in second.sources:
             if message.seq is not None:
                 _, start, count = self._by_seq[message.seq]

@@ -12,6 +12,9 @@ from typing import Final
 from ..schema.profiles import Profile
 
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+MAX_ATTEMPTS: Final = 1_000
+"""After so many ids that are taken, a target's length has no room for more: the id may then be longer, which
+the validator reports, and the flattened rung needs none."""
 _MINTED_LENGTH: Final = 24
 """Characters of a minted id where the target names no exact length: 143 bits, so that two never meet."""
 
@@ -23,6 +26,7 @@ class WireIds:
         self._allowed = re.compile(f"(?:{profile.id_pattern})+")
         self._exact = profile.id_exact
         self._max = profile.id_exact or profile.id_max
+        self._length = profile.id_exact or min(_MINTED_LENGTH, self._max)
         self._seen: Counter[str] = Counter()
         self._used: set[str] = set()
 
@@ -35,10 +39,12 @@ class WireIds:
         occurrence = self._seen[raw]
         self._seen[raw] += 1
         wire_id = raw
-        attempt = 0
-        while not self._fits(wire_id) or wire_id in self._used:
-            wire_id = self._mint(raw, occurrence, attempt)
-            attempt += 1
+        for attempt in range(MAX_ATTEMPTS):
+            if self._fits(wire_id) and wire_id not in self._used:
+                break
+            wire_id = self._mint(raw, occurrence, attempt, self._length)
+        else:
+            wire_id = self._mint(raw, occurrence, MAX_ATTEMPTS, _MINTED_LENGTH)
         self._used.add(wire_id)
         return wire_id
 
@@ -47,10 +53,9 @@ class WireIds:
             return False
         return len(wire_id) <= self._max and self._allowed.fullmatch(wire_id) is not None
 
-    def _mint(self, raw: str, occurrence: int, attempt: int) -> str:
+    def _mint(self, raw: str, occurrence: int, attempt: int, length: int) -> str:
         seed = f"{occurrence}:{attempt}:{raw}".encode("utf-8", "surrogatepass")
         number = int.from_bytes(hashlib.sha256(seed).digest())
-        length = self._exact or min(_MINTED_LENGTH, self._max)
         digits = []
         for _ in range(length):
             number, digit = divmod(number, len(_DIGITS))
