@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lockstitch import Agent
 from lockstitch.agent.messages import folding
-from lockstitch.history.context import KEPT_REWRITES, Context
+from lockstitch.history.context import Context
+from lockstitch.history.live_messages import KEPT_REWRITES
 from lockstitch.history.transcript import Entry, Page, PageFold, Transcript
 from lockstitch.schema import events as log
 from lockstitch.schema.events import Body, Clear, LegacyCompaction, TurnEnd, TurnStart, Undo

@@ -6,11 +6,11 @@ them, and the projection deals with them. It never raises on an event the log co
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, assert_never
+from typing import NamedTuple, assert_never
 
 import msgspec
 
-from ..schema.blocks import Block, Text, ToolCall, ToolResult
+from ..schema.blocks import Block, ToolCall, ToolResult
 from ..schema.events import (
     Approval,
     AssistantDelta,
@@ -49,11 +49,8 @@ from ..schema.messages import Message
 from ..schema.usage import Usage
 from .facts import Facts
 from .learned_window import learned_window
-from .shorten import shortened_prompt, shortened_result
+from .live_messages import LiveMessages, is_blank, seq_of
 from .transcript import Entry, MarkKind, Transcript
-
-KEPT_REWRITES: Final = 3
-"""How many compactions and clears an undo can go back behind at once; see ``needed``."""
 
 
 class RetryState(msgspec.Struct, frozen=True):
@@ -75,12 +72,6 @@ class Unanswered(NamedTuple):
     call: ToolCall
     started: bool
     """Whether its intent is in the log: if so, its outcome is unknown after a crash."""
-
-
-class _Rewrite(NamedTuple):
-    seq: int
-    before: list[Message]
-    facts: Facts
 
 
 class Context:
@@ -122,24 +113,13 @@ class Context:
         """The rung that last succeeded, by (provider, model), since the last compaction."""
         self.windows: dict[tuple[str, str], int] = {}
         """Of each (provider, model): tokens that it seems to take, learned from refusals."""
-        self.facts = Facts()
-        """What the last compaction carried on; empty without one."""
-        self.needed: set[int] = set()
-        """Compactions and clears that an undo went back behind, though they were no longer kept. If there are
-        any, the messages are incomplete: fold the log again with them as ``kept_rewrites``."""
         self.transcript = Transcript() if transcript is None else transcript
         """The latest entries of what was ever said, from the same fold."""
-        self._kept_rewrites = kept_rewrites
-        self._rewritten: list[int] = []
-        """Numbers of all compactions and clears that count."""
-        self._messages: list[Message] = []
+        self._live = LiveMessages(kept_rewrites)
         self._requests = 0
         self._unanswered: dict[tuple[int, int], Unanswered] = {}
-        self._rewrites: list[_Rewrite] = []
-        self._summaries: set[int] = set()
         self._runtime: set[int] = set()
         """User messages that no person typed."""
-        self._pruned: dict[int, tuple[tuple[int, int], ...]] = {}
         self._turn_from: dict[int, int] = {}
         self._prompt_from: int | None = None
         self._compaction: tuple[CompactionStart, int] | None = None
@@ -148,7 +128,20 @@ class Context:
     @property
     def messages(self) -> Sequence[Message]:
         """The live messages, oldest first. A view: it grows with ``apply``; do not change it."""
-        return self._messages
+        return self._live.messages
+
+    @property
+    def facts(self) -> Facts:
+        """What the last compaction carried on; empty without one."""
+        return self._live.facts
+
+    @property
+    def needed(self) -> set[int]:
+        """Compactions and clears that an undo went back behind, though they were no longer kept.
+
+        If there are any, the messages are incomplete: fold the log again with them as ``kept_rewrites``.
+        """
+        return self._live.needed
 
     @property
     def unanswered(self) -> list[Unanswered]:
@@ -162,8 +155,8 @@ class Context:
 
     def is_prompt(self, message: Message) -> bool:
         """Whether a person typed it: no summary, no reminder of the runtime."""
-        seq = _seq(message)
-        return message.role == "user" and seq not in self._summaries and seq not in self._runtime
+        seq = seq_of(message)
+        return message.role == "user" and seq not in self._live.summaries and seq not in self._runtime
 
     def apply(self, event: Event) -> None:
         """Take one event of the log, in order of ``seq``."""
@@ -200,16 +193,17 @@ class Context:
             case CompactionEnd():
                 self._compacted(body, event)
             case LegacyCompaction():
-                tail = self._messages[max(body.compacted_count, 0) :]
+                tail = self._live.messages[max(body.compacted_count, 0) :]
                 self._rewrite(event.seq, [self._summary_message(body.content, event.seq), *tail])
                 self._mark(event, "legacy_compaction", body.content)
             case Prune():
-                self._prune(body)
+                self._live.prune(body)
+                self._forget_measure()
             case Undo():
                 self._undo(body, event)
             case Clear():
                 self._rewrite(event.seq, [])
-                self.facts = Facts()
+                self._live.facts = Facts()
                 self._mark(event, "clear")
             case Recovery():
                 if body.succeeded:
@@ -222,7 +216,7 @@ class Context:
                 assert_never(body)
 
     def _append(self, message: Message, event: Event, message_id: str, origin: str = "") -> None:
-        self._messages.append(message)
+        self._live.messages.append(message)
         role = message.role
         assert role != "system", "no event makes a system message"
         entry = Entry(
@@ -287,7 +281,7 @@ class Context:
         self._bill(body.usage)
         usage = body.usage
         if usage is not None and not usage.estimated and usage.context_tokens > 0:
-            self.last_usage, self.measured = usage, len(self._messages)
+            self.last_usage, self.measured = usage, len(self._live.messages)
             self._fitted(usage.context_tokens)
 
     def _result(self, body: ToolFinished, event: Event) -> None:
@@ -357,7 +351,7 @@ class Context:
                 del self.windows[key]
 
     def _summary_message(self, content: tuple[Block, ...], seq: int) -> Message:
-        self._summaries.add(seq)
+        self._live.summaries.add(seq)
         return Message("user", content, seq=seq, requests=self._requests)
 
     def _compacted(self, body: CompactionEnd, event: Event) -> None:
@@ -366,53 +360,23 @@ class Context:
         self._compaction = self._summary = None
         if not body.applied or start is None or summary is None:
             return
-        if not start[0].id == summary[0].id == body.id or _blank(summary[0].content):
-            return  # A blank summary is a failed compaction, whatever its end says: the old history stays.
         plan, made = start[0], summary[0]
+        if not plan.id == made.id == body.id or is_blank(made.content):
+            return  # A blank summary is a failed compaction, whatever its end says: the old history stays.
         keep_from = start[1] if plan.keep_from_seq is None else plan.keep_from_seq
-        prompts, tail = self._prompts(plan, keep_from), self._since(keep_from)
-        self._rewrite(event.seq, [self._summary_message(made.content, summary[1]), *prompts, *tail])
-        self.facts = Facts(made.files_read, made.files_changed, made.tasks)
+        message = self._summary_message(made.content, summary[1])
+        self._live.compact(event.seq, plan, keep_from, made, message)
+        self._rewritten()
         self.recovered.clear()
         self._mark(event, "compaction", made.content, marker_id=body.id)
 
-    def _prompts(self, plan: CompactionStart, keep_from: int) -> list[Message]:
-        """The user messages before ``keep_from`` that stay, in the order of the log."""
-        wanted = {seq for seq in plan.keep_prompts if seq < keep_from}
-        if not wanted:
-            return []
-        short = set(plan.shorten)
-        return [
-            shortened_prompt(message, plan.head_chars, plan.tail_chars) if message.seq in short else message
-            for message in self._messages
-            if message.role == "user" and message.seq in wanted and message.seq not in self._summaries
-        ]
-
-    def _since(self, seq: int) -> list[Message]:
-        """Messages from ``seq`` on, without the summaries of older compactions, oldest first.
-
-        The range may begin before an older compaction; what that one folded away is taken from before it.
-        """
-        found: dict[int, Message] = {}
-        for messages in (*(rewrite.before for rewrite in self._rewrites), self._messages):
-            for message in reversed(messages):
-                if message.seq in self._summaries:
-                    continue
-                if message.seq is None or message.seq < seq:
-                    break
-                found[message.seq] = self._as_pruned(message)
-        return [found[key] for key in sorted(found)]
-
     def _rewrite(self, seq: int, messages: list[Message]) -> None:
-        self._rewritten.append(seq)
-        self._rewrites.append(_Rewrite(seq, self._messages, self.facts))
-        if len(self._rewrites) > KEPT_REWRITES:
-            oldest = self._rewrites[-KEPT_REWRITES - 1]
-            if oldest.seq not in self._kept_rewrites:
-                del self._rewrites[-KEPT_REWRITES - 1]
-        self._messages = messages
+        self._live.replace(seq, messages)
+        self._rewritten()
+
+    def _rewritten(self) -> None:
         self._forget_measure()
-        live = {message.seq for message in messages}
+        live = {message.seq for message in self._live.messages}
         self._unanswered = {key: call for key, call in self._unanswered.items() if key[0] in live}
 
     def _undo(self, body: Undo, event: Event) -> None:
@@ -421,52 +385,14 @@ class Context:
             return
         first = min(starts)
         self._turn_from = {turn: start for turn, start in self._turn_from.items() if turn < body.to_turn}
-        held = {rewrite.seq for rewrite in self._rewrites}
-        while self._rewritten and self._rewritten[-1] >= first:
-            seq = self._rewritten.pop()
-            if seq not in held:
-                self.needed.add(seq)
-        if self._rewrites and self._rewrites[-1].seq >= first:
-            while self._rewrites and self._rewrites[-1].seq >= first:
-                rewrite = self._rewrites.pop()
-            self._messages, self.facts = [self._as_pruned(m) for m in rewrite.before], rewrite.facts
-        messages = self._messages
-        while messages and _seq(messages[-1]) >= first and _seq(messages[-1]) not in self._summaries:
-            messages.pop()
+        self._live.undo(first)
         self._unanswered = {key: call for key, call in self._unanswered.items() if key[0] < first}
         self._forget_measure()
         self._mark(event, "undo", to=body.to_turn)
 
-    def _prune(self, body: Prune) -> None:
-        wanted = set(body.result_seqs)
-        for seq in wanted:
-            # Remembered, because an undo may bring back a list of messages from before.
-            self._pruned[seq] = (*self._pruned.get(seq, ()), (body.head_chars, body.tail_chars))
-        for index in range(len(self._messages) - 1, -1, -1):
-            if not wanted:
-                break
-            message = self._messages[index]
-            if message.seq in wanted:
-                wanted.discard(message.seq)
-                self._messages[index] = shortened_result(message, body.head_chars, body.tail_chars)
-        self._forget_measure()
-
-    def _as_pruned(self, message: Message) -> Message:
-        for head_chars, tail_chars in self._pruned.get(_seq(message), ()):
-            message = shortened_result(message, head_chars, tail_chars)
-        return message
-
     def _forget_measure(self) -> None:
         self.epoch += 1
         self.last_usage, self.measured = None, 0
-
-
-def _seq(message: Message) -> int:
-    return -1 if message.seq is None else message.seq
-
-
-def _blank(content: tuple[Block, ...]) -> bool:
-    return not any(isinstance(block, Text) and block.text.strip() for block in content)
 
 
 def counted(header: RequestHeader) -> tuple[object, ...]:
