@@ -141,7 +141,7 @@ def test_one_unreadable_session_does_not_keep_the_others_from_being_checked(sess
     bad.mkdir()
     reports = {line["id"]: line for line in sessions.json("check", code=1)}
     assert reports["good"]["sound"] and not reports["bad"]["sound"]
-    assert "Is a directory" in reports["bad"]["error"]
+    assert "Is a directory" in reports["bad"]["error"], reports
 
 
 def test_an_unknown_session_is_one_clear_line(sessions: Commands) -> None:
