@@ -79,6 +79,7 @@ def play(rules: Rules, inputs: Sequence[got.Input]) -> tuple[State, tuple[fx.Eff
 
 START = got.TurnRequested((HELLO,))
 READY = got.RequestReady(input_estimate=7)
+CROWDED = replace(READY, crowded=True)
 CALLED = (START, READY)
 
 
@@ -406,6 +407,48 @@ TRANSITIONS: dict[str, tuple[Rules, Sequence[got.Input], tuple[fx.Effect, ...]]]
             fx.Flush(),
             fx.CallModel(),
         ),
+    ),
+    "a window that is nearly full is made room in before the request": (
+        replace(RULES, can_compact=True),
+        [START, CROWDED],
+        (fx.Compact("threshold"),),
+    ),
+    "a request that is still large after it is sent as it is": (
+        replace(RULES, can_compact=True),
+        [START, CROWDED, got.CompactionDone(applied=False), CROWDED],
+        (
+            fx.Append((log.AttemptStart(turn=1, step=1, attempt=1, input_estimate=7),)),
+            fx.Flush(),
+            fx.CallModel(),
+        ),
+    ),
+    "each further refusal as too long gives up more": (
+        replace(RULES, can_compact=True),
+        [*CALLED, refused(OVERFLOW), got.CompactionDone(applied=True), READY, refused(OVERFLOW)],
+        (
+            fx.Append((log.AttemptFailed(failure=OVERFLOW, usage=USAGE),)),
+            fx.Emit(told.AttemptDiscarded(attempt=2, failure=OVERFLOW, usage=USAGE)),
+            fx.Compact("overflow", severity=1),
+        ),
+    ),
+    "the shortest form that is refused ends the turn": (
+        replace(RULES, can_compact=True),
+        [*CALLED, *[refused(OVERFLOW), got.CompactionDone(applied=True), READY] * 4, refused(OVERFLOW)],
+        (
+            fx.Append((log.AttemptFailed(failure=OVERFLOW, usage=USAGE),)),
+            fx.Emit(told.AttemptDiscarded(attempt=5, failure=OVERFLOW, usage=USAGE)),
+            *turn_end(
+                "failed",
+                failure=OVERFLOW,
+                detail="the shortest form of the history is still refused as too long",
+                usage=USAGE + USAGE + USAGE + USAGE + USAGE,
+            ),
+        ),
+    ),
+    "what a compaction cost is the turn's": (
+        replace(RULES, can_compact=True),
+        [START, CROWDED, got.CompactionDone(applied=True, usage=USAGE), got.Cancelled("x")],
+        (fx.Stop(), *turn_end("cancelled", detail="x", usage=USAGE)),
     ),
     "a window that cannot be made smaller ends the turn": (
         replace(RULES, can_compact=True),
@@ -752,7 +795,7 @@ class FaultyWorld:
             case fx.Flush():
                 self.unflushed = 0
             case fx.Prepare():
-                self.waiting.append(self.pick([READY, READY, READY, got.RequestUnfit(STRUCTURE)]))
+                self.waiting.append(self.pick([READY, READY, CROWDED, got.RequestUnfit(STRUCTURE)]))
             case fx.CallModel():
                 assert self.unflushed == 0, "the intent of a model call must be durable"
                 self.waiting.append(self.attempt())
