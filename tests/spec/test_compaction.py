@@ -12,6 +12,7 @@ from lockstitch.agent import events as told
 from lockstitch.history.learned_window import named_window
 from lockstitch.history.window import threshold_of
 from lockstitch.llm.retry import Backoff, RetryPolicy
+from lockstitch.providers import catalog
 from lockstitch.schema import events as log
 from lockstitch.schema.events import Body, Event
 from lockstitch.session.gate import refusal
@@ -42,14 +43,16 @@ class World:
         window: int | None = None,
         known: int | None = None,
         then: str = "Done as asked.",
+        profile: str = "generic",
         **options: Any,
     ) -> None:
         script = {"answers": list(answers), "then": {"text": then}}
-        self.model = ScriptedModel(script, window=window, strict="openai-chat")
+        dialect = catalog.profile(profile).protocol
+        self.model = ScriptedModel(script, profile=profile, window=window, strict=dialect)
         if known is not None:
             endpoint = self.model.endpoint
-            profile = msgspec.structs.replace(endpoint.profile, context_window=known)
-            self.model.endpoint = dataclasses.replace(endpoint, profile=profile)
+            facts = msgspec.structs.replace(endpoint.profile, context_window=known)
+            self.model.endpoint = dataclasses.replace(endpoint, profile=facts)
         self.store = MemoryStore()
         self.compacted: list[told.Compacted] = []
         options.setdefault("retry", QUICK)
@@ -371,6 +374,41 @@ async def test_a_conversation_of_any_length_goes_on_in_a_small_window() -> None:
     assert {end.reason for end in ends} == {"completed"}
     assert sum(map(len, said)) // 4 > 25 * 1_000
     assert max(len(str(request["body"]["messages"])) for request in world.model.requests) < 1_000 * 4 * 2
+
+
+@pytest.mark.parametrize("profile", ["generic", "mistral", "anthropic", "openai-responses", "gemini"])
+async def test_a_turn_of_many_tool_calls_goes_on_in_a_small_window_in_every_protocol(profile: str) -> None:
+    def step(number: int) -> dict[str, Any]:
+        two = [{"name": "fetch_page", "arguments": {"number": number + n}} for n in range(2)]
+        return {"text": f"Step {number}.", "tool_calls": two[: 1 + number % 2]}
+
+    answers: list[Any] = []
+    for number in range(20):
+        answers.append(step(number))
+    world = World(*answers, window=9_000, then="Goal: read all pages. Done.", profile=profile)
+    (end,) = await world.say("Read all the pages, and remember the 7 of clubs.")
+    assert end.reason == "completed", end
+    assert world.compacted
+    assert not [
+        r for r in world.model.requests if r.get("refused", {}).get("rule") not in (None, "context_window")
+    ]
+    assert "remember the 7 of clubs" in str(world.model.requests[-1]["body"])
+
+
+SCRIPTS = {
+    "Chinese": "请把这个函数改成异步的，并且保留原来的错误处理逻辑。",
+    "Russian": "Сделай эту функцию асинхронной и сохрани обработку ошибок. ",
+    "emoji": "🙂🚀✅🔥 ",
+    "base64": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ",
+}
+
+
+@pytest.mark.parametrize("words", SCRIPTS.values(), ids=SCRIPTS.keys())
+async def test_no_script_overflows_a_window_that_is_known(words: str) -> None:
+    world = World(window=2_000, known=2_000, then=SUMMARY)
+    ends = await world.say(*[f"{n} {words * (1_200 // len(words))}" for n in range(12)])
+    assert {end.reason for end in ends} == {"completed"}
+    assert not [request for request in world.model.requests if "refused" in request]
 
 
 # ---- windows ----

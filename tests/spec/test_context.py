@@ -168,6 +168,35 @@ FOLDS: dict[str, tuple[list[Body], list[str]]] = {
         ],
         ["user: S2", "user: u1", "assistant: a1", "user: u2"],
     ),
+    "prompts that the plan names stay behind the summary, in the order of the log": (
+        [
+            *TWO_TURNS,
+            *turn(3, said("u3"), answered("a3")),
+            CompactionStart("k", "manual", 10, keep_prompts=(5, 1, 10)),
+            CompactionSummary("k", text("S")),
+            CompactionEnd("k", True),
+        ],
+        ["user: S", "user: u1", "user: u2", "assistant: a3"],
+    ),
+    "a prompt that the plan shortens keeps head and tail": (
+        [
+            *turn(1, said("a" * 60 + "b" * 60), answered("a1")),
+            CompactionStart("k", "manual", keep_prompts=(1,), shorten=(1,), head_chars=3, tail_chars=2),
+            CompactionSummary("k", text("S")),
+            CompactionEnd("k", True),
+        ],
+        ["user: S", "user: aaa\n[115 characters pruned]\nbb"],
+    ),
+    "an answer and an older summary are no prompts, whatever a plan says": (
+        [
+            *turn(1, said("u1"), answered("a1")),
+            *compaction(None, "S1"),
+            CompactionStart("k", "manual", keep_prompts=(2, 5)),
+            CompactionSummary("k", text("S2")),
+            CompactionEnd("k", True),
+        ],
+        ["user: S2"],
+    ),
     "a legacy compaction cuts by counting, even inside an exchange": (
         [
             TurnStart(1),
@@ -204,6 +233,16 @@ FOLDS: dict[str, tuple[list[Body], list[str]]] = {
     ),
     "a pruned result keeps head and tail": (
         [TurnStart(1), answered("a", "c"), finished(1, 0, "x" * 50 + "y" * 50), Prune((2,), 3, 2)],
+        ["assistant: a <c>", "tool: xxx\n[95 characters pruned]\nyy"],
+    ),
+    "what was pruned stays so where an undo brings it back": (
+        [
+            *turn(1, answered("a", "c"), finished(1, 0, "x" * 50 + "y" * 50)),
+            Prune((2,), 3, 2),
+            *turn(2, said("u2")),
+            *compaction(None),
+            Undo(2),
+        ],
         ["assistant: a <c>", "tool: xxx\n[95 characters pruned]\nyy"],
     ),
     "a short result is not pruned": (
@@ -291,6 +330,56 @@ def test_a_usage_of_zero_is_no_anchor() -> None:
     real = Usage(input_tokens=20, output_tokens=2)
     context = fold([TurnStart(1), answered("a", usage=real), answered("b", usage=Usage())])
     assert (context.last_usage, context.measured) == (real, 1)
+
+
+def test_another_header_makes_the_count_void() -> None:
+    real = Usage(input_tokens=20, output_tokens=2)
+    log: list[Body] = [RequestHeader("generic", "m"), TurnStart(1), answered("a", usage=real)]
+    assert fold(log).last_usage == real
+    assert fold([*log, RequestHeader("generic", "m", base_url="http://other")]).last_usage == real
+    assert fold([*log, RequestHeader("generic", "m", system="new")]).last_usage is None
+
+
+OVERFLOW = failure("CONTEXT_WINDOW_EXCEEDED", "too long")
+NAMED = failure(
+    "CONTEXT_WINDOW_EXCEEDED", "too long", provider_message="prompt is too long: 9 tokens > 700 maximum"
+)
+WINDOWS: dict[str, tuple[list[Body], dict[tuple[str, str], int]]] = {
+    "a refusal teaches less than what was refused": (
+        [AttemptStart(1, 1, 1, input_estimate=1_000), AttemptFailed(OVERFLOW)],
+        {("generic", "m"): 850},
+    ),
+    "a limit that is named is taken": (
+        [AttemptStart(1, 1, 1, input_estimate=1_000), AttemptFailed(NAMED)],
+        {("generic", "m"): 700},
+    ),
+    "the smallest counts": (
+        [
+            AttemptStart(1, 1, 1, input_estimate=800),
+            AttemptFailed(OVERFLOW),
+            AttemptStart(1, 1, 2, input_estimate=1_000),
+            AttemptFailed(OVERFLOW),
+        ],
+        {("generic", "m"): 680},
+    ),
+    "a larger request that goes through takes it back": (
+        [
+            AttemptStart(1, 1, 1, input_estimate=1_000),
+            AttemptFailed(OVERFLOW),
+            answered("a", usage=Usage(input_tokens=900)),
+        ],
+        {},
+    ),
+    "other failures teach nothing": (
+        [AttemptStart(1, 1, 1, input_estimate=1_000), AttemptFailed(failure("OVERLOADED", "busy"))],
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize(("bodies", "windows"), WINDOWS.values(), ids=WINDOWS.keys())
+def test_windows_are_learned(bodies: list[Body], windows: dict[tuple[str, str], int]) -> None:
+    assert fold([RequestHeader("generic", "m"), TurnStart(1), *bodies]).windows == windows
 
 
 def test_retries_are_those_of_the_open_step() -> None:

@@ -105,8 +105,9 @@ class Session:
 
     @property
     def context_window(self) -> int | None:
-        """Tokens that the model takes; None where that is not known."""
-        return self._parts.world.requests.endpoint.profile.context_window
+        """Tokens that the model takes, as far as is known or a refusal taught; None without either."""
+        world = self._parts.world
+        return world.requests.window(world.context)
 
     @property
     def context_tokens(self) -> int:
