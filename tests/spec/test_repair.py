@@ -460,3 +460,13 @@ def test_every_kind_of_anomaly_has_a_meaning() -> None:
         )
     kinds |= {"arguments_replaced", "nul_replaced"}
     assert kinds == set(MEANINGS) - {"option_left_out"} | (kinds & {"option_left_out"})
+
+
+def test_the_documented_example_is_repaired_as_shown() -> None:
+    page = (Path(__file__).parents[2] / "docs/repair.md").read_text(encoding="utf-8")
+    before, after = (json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)[:2])
+    mended = repair(before, "openai-chat")
+    assert mended.request == after
+    named = re.search(r"and the anomalies (.*?)\. The late", page, re.DOTALL)
+    assert named is not None
+    assert [one.kind for one in mended.anomalies] == re.findall(r"`([a-z_]+)`", named[1])
