@@ -370,7 +370,7 @@ def test_a_digest_is_bounded_and_never_empty(said_texts: list[str], budget: int)
 @given(st.text(max_size=2_000), st.integers(1, 300))
 @settings(deadline=None)
 def test_bounded_text_is_bounded(words: str, budget: int) -> None:
-    assert text_tokens(bounded(words, budget)) <= max(budget, 3 * budget)
+    assert text_tokens(bounded(words, budget)) <= max(budget, 3), "one character may be three tokens"
     assert bounded("short", 100) == "short"
 
 

@@ -16,6 +16,8 @@ LINE_CHARS: Final = 300
 RENDERED_CHARS: Final = 6_000
 """Of one text in a rendered history; a piece may allow less."""
 LEAST_CHARS: Final = 80
+MARK_CHARS: Final = 40
+"""Of the mark between head and tail."""
 MAX_ROUNDS: Final = 3
 """How often a history is rendered anew, shorter, to fit its pieces: the cost stays linear."""
 
@@ -79,12 +81,15 @@ def digest(messages: Sequence[Message], max_tokens: int) -> str:
 
 def bounded(text: str, max_tokens: int) -> str:
     """The text, or as much of its head and tail as ``max_tokens`` allow."""
+    most = max(max_tokens, 1)
     chars = len(text)
-    while text and (tokens := text_tokens(text)) > max(max_tokens, 1):
-        chars = min(chars * max_tokens // tokens, chars - 1) - 16
+    while (tokens := text_tokens(text)) > most:
+        chars = min(chars * most // tokens, chars - 1)
         if chars < LEAST_CHARS:
-            return text[: max(max_tokens, 0)]
-        text = cut(text, chars * 3 // 4, chars // 4, "left out")
+            text = text[:chars]  # Too short for a tail and a mark.
+        else:
+            text = cut(text, (chars - MARK_CHARS) * 3 // 4, (chars - MARK_CHARS) // 4, "left out")
+            chars = min(chars, len(text))
     return text
 
 
