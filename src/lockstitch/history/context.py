@@ -282,7 +282,7 @@ class Context:
         usage = body.usage
         if usage is not None and not usage.estimated and usage.context_tokens > 0:
             self.last_usage, self.measured = usage, len(self._live.messages)
-            self._fitted(usage.context_tokens)
+            self._fitted(usage.context_tokens - usage.output_tokens)
 
     def _result(self, body: ToolFinished, event: Event) -> None:
         address = (body.message_seq, body.position)

@@ -17,6 +17,8 @@ from ..schema.blocks import Block, Reasoning, Text, ToolCall, ToolResult
 MAX_ENTRIES: Final = 1_000
 """Entries that are held; and by size, because one may be a whole file."""
 MAX_CHARS: Final = 4_000_000
+OTHER_CHARS: Final = 1_000
+"""What an image or a foreign block counts."""
 PAGE_LIMIT: Final = 500
 """Entries of one page at most."""
 
@@ -72,7 +74,7 @@ class Transcript:
 
     def add(self, entry: Entry) -> None:
         """Take the next entry. The latest is always held, however large."""
-        size = sum(map(_chars, entry.content))
+        size = _chars(entry.content)
         self._entries.append((entry, size))
         self._chars += size
         self.count += 1
@@ -163,13 +165,16 @@ class PageFold:
         return Page((), None, self._latest)
 
 
-def _chars(block: Block) -> int:
-    match block:
-        case Text(text=text) | Reasoning(text=text):
-            return len(text)
-        case ToolCall(arguments=arguments):
-            return len(arguments)
-        case ToolResult(content=content):
-            return sum(map(_chars, content))
-        case _:
-            return 1_000
+def _chars(content: Iterable[Block]) -> int:
+    """Roughly what it takes in memory. Asked for every message of a log that is opened."""
+    total = 0
+    for block in content:
+        if type(block) is Text or type(block) is Reasoning:
+            total += len(block.text)
+        elif type(block) is ToolCall:
+            total += len(block.arguments)
+        elif type(block) is ToolResult:
+            total += _chars(block.content)
+        else:
+            total += OTHER_CHARS
+    return total
