@@ -229,6 +229,14 @@ def _as_dict(answer: Any) -> Any:
     return {"text": answer} if isinstance(answer, str) else answer
 
 
+async def test_the_question_for_a_summary_keeps_the_providers_cache() -> None:
+    world = World(known=6_000, window=6_000, then=SUMMARY, instructions="Be brief. " * 20)
+    await world.say(*prompts(20, words=200))
+    asked = [r for r in world.model.requests if "about to be shortened" in str(r["body"]["messages"][-1])]
+    assert asked
+    assert [share for share in (r["cache"]["share"] for r in asked) if share < 0.75] == []
+
+
 async def test_before_a_request_that_may_fit_a_provider_that_is_down_costs_no_history() -> None:
     world = World("One.", "Two.", BUSY, BUSY, "Three.", known=900)
     ends = await world.say(*prompts(3, words=250))
