@@ -255,6 +255,16 @@ SILENCES = {
         {"idle_s": 0.15},
         "idle",
     ),
+    "frames that say nothing without end, after data": (
+        hang(HEAD, chunked(text("Hi")), every_s=0.02, then=chunked(text(""))),
+        {"idle_s": 0.15},
+        "idle",
+    ),
+    "frames that say nothing without end, before data": (
+        hang(HEAD, every_s=0.02, then=chunked(text(""))),
+        {"idle_s": 0.1, "first_frame_s": 0.2},
+        "first_frame",
+    ),
     "an endless answer": (
         hang(HEAD, every_s=0.02, then=chunked(text("Hi"))),
         {"idle_s": 5, "total_s": 0.2},
@@ -282,6 +292,17 @@ async def test_a_body_held_open_behind_an_error_is_not_waited_for(monkeypatch: p
     assert isinstance(finish, Finish) and finish.failure is not None
     assert (finish.failure.code, finish.failure.subkind) == ("OVERLOADED", None)
     assert chunks[-2] == UsageChunk(Usage(input_tokens=7, output_tokens=2))
+
+
+async def test_a_body_held_open_behind_the_finish_reason_is_a_whole_answer_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lockstitch.llm.runtime.SETTLED_BODY_S", 0.05)
+    ended = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'
+    script = hang(HEAD, chunked(text("Hi") + ended + USAGE))
+    async with serving(script) as server, ModelRuntime(idle_s=30) as runtime:
+        chunks = await collect(runtime.stream(endpoint(server.url), WIRE))
+    assert chunks[-2:] == [UsageChunk(Usage(input_tokens=7, output_tokens=2)), Finish("stop")]
 
 
 async def test_keepalives_extend_the_wait_for_the_first_data() -> None:

@@ -123,6 +123,11 @@ class Decoder:
         return self.finished
 
     @property
+    def settled(self) -> bool:
+        """A finish reason or an error of the provider came: what may still follow is usage and the end."""
+        return self._translator.settled
+
+    @property
     def refused(self) -> bool:
         """The provider reported an error, which decides the ending: what may still come is usage at most, so
         waiting long for the end of the body is no use."""

@@ -119,9 +119,9 @@ class Exchange:
                 raise
         return bytes(body[:ERROR_BODY_BYTES])
 
-    def received(self, frames: int) -> None:
-        """What was read has been decoded; ``frames`` is the number of data frames so far."""
-        self._watchdog.received(frames)
+    def received(self, chunks: int) -> None:
+        """What was read has been decoded; ``chunks`` is the number of chunks so far."""
+        self._watchdog.received(chunks)
 
     def stop(self, reason: Failure) -> None:
         """End the exchange now; a wait in progress, or else the next one, fails with ``reason``."""

@@ -38,6 +38,11 @@ REFUSED_BODY_S: Final = 2.0
 usage may follow."""
 
 
+SETTLED_BODY_S: Final = 60.0
+"""The same behind a finish reason. Longer, because some gateways label every frame with one: behind such a
+frame silence may be the model's."""
+
+
 class ModelRuntime:
     """Model calls over one HTTP client session. Use within one event loop; ``close()`` at the end."""
 
@@ -52,9 +57,9 @@ class ModelRuntime:
     ) -> None:
         """Bounds of every call.
 
-        ``connect_s``: name look-up, TCP and TLS. ``idle_s``: silence between data frames, and before the
-        first one. ``first_frame_s``: all waiting before the first data frame, where comments keep a stream
-        alive. ``total_s``: the whole call. Keys that ``environ`` holds under known names are masked in
+        ``connect_s``: name look-up, TCP and TLS. ``idle_s``: silence between frames that say something, and
+        before the first one. ``first_frame_s``: all waiting before that, where comments and empty frames
+        keep a stream alive. ``total_s``: the whole call. Keys that ``environ`` holds under known names are masked in
         failures, as is the endpoint's own.
         """
         self._transport = Transport(connect_s=connect_s)
@@ -135,6 +140,8 @@ class ModelStream:
         self._input_estimate = input_estimate
         self._context_ratio = context_ratio
         self._ready: deque[Chunk] = deque()
+        self._said = 0
+        """Chunks decoded so far."""
         self._exchange: Exchange | None = None
         self._answer: Answer | None = None
         self._decoder: Decoder | None = None
@@ -194,17 +201,26 @@ class ModelStream:
             if self._exchange is None:
                 await self._open()
                 return
-            refused = self._decoder is not None and self._decoder.refused
-            data = await self._exchange.read(limit_s=REFUSED_BODY_S if refused else inf)
+            data = await self._exchange.read(limit_s=self._patience_s())
         except ExchangeFailed as failed:
             self._fail(failed.failure)
             return
         decoder = self._decoder
         assert decoder is not None, "a stream that is open has a decoder"
-        self._take(decoder.feed(data) if data else decoder.end())
-        self._exchange.received(decoder.data_frames)
+        chunks = decoder.feed(data) if data else decoder.end()
+        self._take(chunks)
+        # Not frames: a gateway that sends empty ones for ever would never be silent.
+        self._said += len(chunks)
+        self._exchange.received(self._said)
         if decoder.finished:
             self._conclude(decoder)
+
+    def _patience_s(self) -> float:
+        """How long the next read may wait at most, whatever the idle limit says."""
+        decoder = self._decoder
+        if decoder is None or not decoder.settled:
+            return inf
+        return REFUSED_BODY_S if decoder.refused else SETTLED_BODY_S
 
     async def _open(self) -> None:
         """Send the request; afterwards there is a decoder, or the stream has ended."""

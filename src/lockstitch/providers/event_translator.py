@@ -40,6 +40,10 @@ class EventTranslator(ABC):
         return self._builder.finished
 
     @property
+    def settled(self) -> bool:
+        return self._builder.terminal_seen
+
+    @property
     def refused(self) -> bool:
         return self._builder.refused
 

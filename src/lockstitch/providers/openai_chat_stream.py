@@ -114,6 +114,10 @@ class OpenAiChatStream:
         return self._builder.finished
 
     @property
+    def settled(self) -> bool:
+        return self._builder.terminal_seen
+
+    @property
     def refused(self) -> bool:
         return self._builder.refused
 

@@ -27,6 +27,10 @@ class Translator(Protocol):
         """The Finish was given out."""
 
     @property
+    def settled(self) -> bool:
+        """A finish reason or an error of the provider came: what may still follow is usage and the end."""
+
+    @property
     def refused(self) -> bool:
         """The provider reported an error of its own: whatever may follow, the ending is decided."""
 
