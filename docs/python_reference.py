@@ -72,6 +72,7 @@ def _signature(name: str, value: Any) -> str:
     text = re.sub(r"\(self(?:, )?", "(", text)
     text = re.sub(r"\b(?:[a-z_]+\.)+([A-Za-z_]+)", r"\1", text)
     text = re.sub(r"(: |-> )(?:'([^']*)'|\"([^\"]*)\")", lambda m: m[1] + (m[2] or m[3]), text)
+    text = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", text)  # an address would differ in every run
     text = text.replace("~T", "T")
     for union, short in SHORT.items():
         text = text.replace(union, short)

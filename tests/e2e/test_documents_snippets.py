@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
@@ -130,8 +131,9 @@ def test_the_python_page_names_everything_public() -> None:
     maker = module_from_spec(spec)
     spec.loader.exec_module(maker)
     headings = re.findall(r"^## `(\w+)`$", (ROOT / "docs/python.md").read_text(), re.MULTILINE)
-    assert headings == lockstitch.__all__, "run ./dev docs, which writes docs/python.md anew"
-    assert maker.page().startswith(maker.HEAD)
+    assert headings == lockstitch.__all__, "run python docs/python_reference.py"
+    if sys.version_info[:2] == (3, 11):  # later versions write some signatures differently
+        assert (ROOT / "docs/python.md").read_text() == maker.page(), "run python docs/python_reference.py"
 
 
 def test_llms_txt_names_every_page() -> None:
