@@ -8,6 +8,14 @@ from types import ModuleType
 from typing import Any
 
 
+def deep() -> Any:
+    """JSON that is nested deeper than providers read, and not deeper than Python does."""
+    value: Any = 1
+    for _ in range(150):
+        value = [value]
+    return value
+
+
 def survivors(module: ModuleType, table: Callable[[Callable[..., Any]], list[Any]]) -> list[str]:
     """Places where ``module`` reports a violation that ``table`` would not miss, as ``rule at line``.
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from histories import png_data
-from rule_mutations import survivors
+from rule_mutations import deep, survivors
 
 from lockstitch.providers import anthropic_rules
 from lockstitch.providers.anthropic_rules import RULES, AnthropicRules, violations
@@ -190,6 +190,7 @@ MESSAGES: dict[str, tuple[list[Any], Rules]] = {
         [("surrogate", "messages[1].content[0]")],
     ),
     "a lone surrogate in an unknown field": ([{**U, "x": "\ud83d"}], [("surrogate", "messages[0]")]),
+    "an unknown field that is nested too deep": ([{**U, "x": deep()}], [("nested_too_deep", "messages[0]")]),
     "a lone surrogate in a block's unknown field": (
         [user(text(x="\ud83d"))],
         [("surrogate", "messages[0].content[0]")],

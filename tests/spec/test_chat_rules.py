@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from rule_mutations import survivors
+from rule_mutations import deep, survivors
 
 from lockstitch.providers import openai_chat_rules
 from lockstitch.providers.catalog import profile, with_overrides
@@ -181,6 +181,7 @@ MESSAGES: dict[str, Case] = {
     "a NUL": ([{"role": "user", "content": "a\0b"}], [("nul_character", "messages[0].content")]),
     "a lone surrogate": ([{"role": "user", "content": "\ud83d"}], [("surrogate", "messages[0].content")]),
     "a lone surrogate in an unknown field": ([{**USER, "name": "\ud83d"}], [("surrogate", "messages[0]")]),
+    "a deeply nested unknown field": ([{**USER, "x": deep()}], [("nested_too_deep", "messages[0]")]),
     "a lone surrogate in a part's unknown field": (
         [user({**text("q"), "x": ["\ud83d"]})],
         [("surrogate", "messages[0].content[0]")],

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from rule_mutations import survivors
+from rule_mutations import deep, survivors
 
 from lockstitch.providers import gemini_rules
 from lockstitch.providers.catalog import profile, with_overrides
@@ -109,6 +109,7 @@ CONTENTS: dict[str, tuple[list[Any], Rules]] = {
     "a NUL": ([user({"text": "a\0"})], [("nul_character", "contents[0].parts[0]")]),
     "a lone surrogate": ([user({"text": "\ud83d"})], [("surrogate", "contents[0].parts[0]")]),
     "a lone surrogate in an unknown field": ([{**U, "x": "\ud83d"}], [("surrogate", "contents[0]")]),
+    "an unknown field that is nested too deep": ([{**U, "x": deep()}], [("nested_too_deep", "contents[0]")]),
     "a lone surrogate in a part's unknown field": (
         [user({"text": "q", "x": "\ud83d"})],
         [("surrogate", "contents[0].parts[0]")],

@@ -17,7 +17,7 @@ from lockstitch.schema.messages import Message, Options, Request, ToolSpec
 from lockstitch.schema.profiles import Profile
 
 READ = ToolSpec("read", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
-CHAT = [each for each in profiles().values() if each.protocol == "openai-chat"]
+CHAT = list({each.name: each for each in profiles().values()}.values())
 
 
 def request(messages: Sequence[Message], **fields: Any) -> Request:

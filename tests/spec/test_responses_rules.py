@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from rule_mutations import survivors
+from rule_mutations import deep, survivors
 
 from lockstitch.history.repair import target_profile
 from lockstitch.providers import responses_rules
@@ -98,6 +98,7 @@ ITEMS: dict[str, tuple[list[Any], Rules]] = {
     "a lone surrogate": ([message(content="\ud83d")], [("surrogate", "input[0].content")]),
     "a lone surrogate in an output": ([U, call(), output(value="\ud83d")], [("surrogate", "input[2]")]),
     "a lone surrogate in an unknown field": ([{**U, "x": "\ud83d"}], [("surrogate", "input[0]")]),
+    "an unknown field that is nested too deep": ([{**U, "x": deep()}], [("nested_too_deep", "input[0]")]),
     "a lone surrogate in a part's unknown field": (
         [message(content=[{"type": "input_text", "text": "q", "x": "\ud83d"}])],
         [("surrogate", "input[0].content[0]")],

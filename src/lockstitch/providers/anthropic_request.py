@@ -41,6 +41,8 @@ PATH: Final = "/v1/messages"
 HEADERS: Final[Mapping[str, str]] = {"anthropic-version": "2023-06-01"}
 CACHE_MARK: Final[Mapping[str, Any]] = {"type": "ephemeral"}
 MARKED_MESSAGES: Final = 2
+LAST_MESSAGES: Final = 3
+"""Enough to see how the last answer begins: it is the last message or the one before the results."""
 DEFAULT_MAX_TOKENS: Final = 8_192
 """The field is required; every model since Claude 3.5 allows this many."""
 
@@ -55,13 +57,29 @@ def encode(request: Request, profile: Profile) -> WireRequest:
 
     Fields of ``options.extra`` win over all but ``messages`` and ``stream``.
     """
-    options, left_out = supported(request.options, profile)
     system, messages = split_system(request.system, request.messages)
     wire_messages = encode_messages(messages, profile)
+    return assemble(
+        request, profile, system, wire_messages[:-MARKED_MESSAGES], wire_messages[-LAST_MESSAGES:]
+    )
+
+
+def assemble(
+    request: Request,
+    profile: Profile,
+    system: Sequence[dict[str, Any]],
+    first: Sequence[Any],
+    last: Sequence[dict[str, Any]],
+) -> WireRequest:
+    """A request around wire messages: ``first`` are all but those to be marked, in any form that is JSON.
+
+    ``last`` are the last ones as objects, ``LAST_MESSAGES`` of them if there are so many.
+    """
+    options, left_out = supported(request.options, profile)
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": options.max_tokens or profile.default_max_tokens or DEFAULT_MAX_TOKENS,
-        "messages": [*wire_messages[:-MARKED_MESSAGES], *map(marked, wire_messages[-MARKED_MESSAGES:])],
+        "messages": [*first, *map(marked, last[-MARKED_MESSAGES:])],
         "stream": True,
     }
     if system:
@@ -71,7 +89,7 @@ def encode(request: Request, profile: Profile) -> WireRequest:
         body["tools"] = [*tools[:-1], {**tools[-1], "cache_control": CACHE_MARK}]
         if options.tool_choice is not None:
             body["tool_choice"] = _tool_choice(options.tool_choice)
-    notes = [*left_out, *_sampling(options, request.model, wire_messages, body)]
+    notes = [*left_out, *_sampling(options, request.model, last, body)]
     for key, value in (options.extra or {}).items():
         if key not in ("messages", "stream"):
             body[key] = value

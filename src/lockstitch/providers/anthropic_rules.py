@@ -66,6 +66,7 @@ RULES: Final[Mapping[str, str]] = {
     ),
     "prefill_whitespace": "messages: final assistant content cannot end with trailing whitespace",
     "nul_character": "invalid character \\u0000 in string",
+    "nested_too_deep": "The request body is not valid JSON: recursion limit exceeded",
     "surrogate": "The request body is not valid JSON: no low surrogate in string",
     "system_shape": "system: Input should be a valid string or a list of text blocks",
     "tool_name_invalid": "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
@@ -110,8 +111,20 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
         return [Violation("messages_empty", "messages", "messages is missing or not an array")]
     rules = AnthropicRules(profile, body)
     rules.extend(messages)
+    return complete(rules, body)
+
+
+def complete(rules: "AnthropicRules", body: Mapping[str, Any]) -> list[Violation]:
+    """What the rules found in the messages, and what is wrong beside them."""
+    rules.thinking = asks_for_thinking(body)
     found = [*_system(body.get("system")), *rules.found, *rules.at_end(), *_tools(body)]
     return [*found, *field_violations(body, "messages")]
+
+
+def asks_for_thinking(body: Mapping[str, Any]) -> bool:
+    """Whether the request switches thinking on with a budget: its last answer has to begin with it then."""
+    thinking = body.get("thinking")
+    return isinstance(thinking, Mapping) and thinking.get("type") == "enabled"
 
 
 class AnthropicRules:
@@ -125,8 +138,8 @@ class AnthropicRules:
         self.found: list[Violation] = []
         self._profile = profile
         self._model = body.get("model")
-        thinking = body.get("thinking")
-        self._thinking = isinstance(thinking, Mapping) and thinking.get("type") == "enabled"
+        self.thinking = asks_for_thinking(body)
+        """Only the end of the messages depends on it."""
         self._id = re.compile(f"(?:{profile.id_pattern})+")
         self._count = 0
         self._images = 0
@@ -162,7 +175,7 @@ class AnthropicRules:
                 last.append(Violation("assistant_last", where, f"{self._profile.name} takes no prefill"))
             elif self._trailing_space:
                 last.append(Violation("prefill_whitespace", where, "the last text ends in whitespace"))
-        if self._thinking and self._turn_start not in ("", "thinking", "redacted_thinking"):
+        if self.thinking and self._turn_start not in ("", "thinking", "redacted_thinking"):
             detail = f"thinking is enabled and the last answer starts with {self._turn_start}"
             last.append(Violation("thinking_first", where, detail))
         if profile.images_many is not None and self._images > profile.images_many:

@@ -35,16 +35,19 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         stream="anthropic_stream:AnthropicStream",
         request="anthropic_request:encode",
         rules="anthropic_rules:violations",
+        writer="anthropic_writer:AnthropicWriter",
     ),
     "openai-responses": Dialect(
         stream="responses_stream:ResponsesStream",
         request="responses_request:encode",
         rules="responses_rules:violations",
+        writer="responses_writer:ResponsesWriter",
     ),
     "gemini": Dialect(
         stream="gemini_stream:GeminiStream",
         request="gemini_request:encode",
         rules="gemini_rules:violations",
+        writer="gemini_writer:GeminiWriter",
     ),
 }
 

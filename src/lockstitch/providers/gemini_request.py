@@ -52,9 +52,16 @@ def encode(request: Request, profile: Profile) -> WireRequest:
 
     Fields of ``options.extra`` win over all but ``contents``.
     """
-    options, left_out = supported(request.options, profile)
     system, messages = split_system(request.system, request.messages)
-    body: dict[str, Any] = {"contents": encode_messages(messages, profile, model=request.model)}
+    return assemble(request, profile, system, encode_messages(messages, profile, model=request.model))
+
+
+def assemble(
+    request: Request, profile: Profile, system: Sequence[dict[str, Any]], contents: Sequence[Any]
+) -> WireRequest:
+    """A request around wire contents, in any form that is JSON."""
+    options, left_out = supported(request.options, profile)
+    body: dict[str, Any] = {"contents": contents}
     if system:
         body["systemInstruction"] = {"parts": system}
     if request.tools:

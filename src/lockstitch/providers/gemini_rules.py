@@ -50,6 +50,7 @@ RULES: Final[Mapping[str, str]] = {
     "images_too_many": "Please use fewer than 3600 images",
     "model_last": "Please ensure that multiturn requests end with a user role or a function response",
     "nul_character": "Invalid \\u0000 in string",
+    "nested_too_deep": "The request body is not valid JSON: recursion limit exceeded",
     "surrogate": "Invalid JSON payload received. Invalid UTF-16 surrogate",
     "tool_name_invalid": "Invalid function name in function_declarations[0].name",
     "tool_name_duplicate": "Duplicate function declaration found",
@@ -86,6 +87,11 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
         return [Violation("contents_empty", "contents", "contents is missing or not an array")]
     rules = GeminiRules(profile, body)
     rules.extend(contents)
+    return complete(rules, body)
+
+
+def complete(rules: "GeminiRules", body: Mapping[str, Any]) -> list[Violation]:
+    """What the rules found in the contents, and what is wrong beside them."""
     found = [*rules.found, *rules.at_end(), *_tools(body.get("tools"))]
     return [*found, *field_violations(body, "contents")]
 

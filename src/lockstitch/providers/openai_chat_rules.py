@@ -50,6 +50,7 @@ RULES: Final[Mapping[str, str]] = {
     ),
     "no_prompt": "at least one user message is required",
     "nul_character": "unsupported Unicode escape sequence: \\u0000 cannot be converted to text",
+    "nested_too_deep": "The request body is not valid JSON: recursion limit exceeded",
     "surrogate": "The request body is not valid JSON: no low surrogate in string",
     "reasoning_missing": (
         "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1"
@@ -85,6 +86,11 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
         return [Violation("messages_empty", "messages", "messages is missing or not an array")]
     rules = ChatRules(profile, thinking=asks_for_reasoning(body))
     rules.extend(messages)
+    return complete(rules, body)
+
+
+def complete(rules: "ChatRules", body: Mapping[str, Any]) -> list[Violation]:
+    """What the rules found in the messages, and what is wrong beside them."""
     return [*rules.found, *rules.at_end(), *tool_violations(body), *field_violations(body, "messages")]
 
 

@@ -50,11 +50,16 @@ def encode(request: Request, profile: Profile) -> WireRequest:
 
     Fields of ``options.extra`` win over all but ``input``, ``stream`` and ``store``.
     """
+    return assemble(request, profile, encode_messages(request.messages, profile))
+
+
+def assemble(request: Request, profile: Profile, items: Sequence[Any]) -> WireRequest:
+    """A request around wire items, in any form that is JSON."""
     options, left_out = supported(request.options, profile)
     notes = list(left_out)
     body: dict[str, Any] = {
         "model": request.model,
-        "input": encode_messages(request.messages, profile),
+        "input": items,
         "stream": True,
         "store": False,
     }

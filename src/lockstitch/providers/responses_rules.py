@@ -54,6 +54,7 @@ RULES: Final[Mapping[str, str]] = {
     "assistant_last": "The conversation must end with a user message or a function call output",
     "no_prompt": "at least one user message is required",
     "nul_character": "unsupported Unicode escape sequence: \\u0000 cannot be converted to text",
+    "nested_too_deep": "The request body is not valid JSON: recursion limit exceeded",
     "surrogate": "The request body is not valid JSON: no low surrogate in string",
     "tool_name_invalid": "Invalid 'tools[0].name': string does not match pattern '^[a-zA-Z0-9_-]+$'",
     "tool_name_duplicate": "Tool names must be unique",
@@ -111,6 +112,11 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
         return [Violation("input_empty", "input", "input is missing or neither text nor array")]
     rules = ResponsesRules(profile, body)
     rules.extend(items)
+    return complete(rules, body)
+
+
+def complete(rules: "ResponsesRules", body: Mapping[str, Any]) -> list[Violation]:
+    """What the rules found in the items, and what is wrong beside them."""
     return [*rules.found, *rules.at_end(), *_tools(body), *field_violations(body, "input")]
 
 

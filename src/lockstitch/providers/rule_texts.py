@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from ..schema.notes import Violation
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -71,6 +73,13 @@ def object_problem(text: object) -> str:
 
 def value_problem(value: Any) -> str:
     """What a provider's parser would refuse in a JSON value; empty if nothing."""
+    try:
+        text = msgspec.json.encode(value)
+    except (UnicodeEncodeError, RecursionError, TypeError, OverflowError):
+        pass  # Something is wrong with it: the closer look below says what.
+    else:
+        if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
+            return ""  # Brackets in texts count too; a value with so few of them cannot be deep.
     for rule, detail in value_rules(value):
         if rule != "nul_character":
             return detail
