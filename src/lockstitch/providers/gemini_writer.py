@@ -29,7 +29,7 @@ class GeminiWriter:
             rules = self._growing.update((request.model, frame.body.get("model")), (), messages)
         except UngroupedError:
             return self._whole.write(request)
-        wire = assemble(request, self._profile, system, list(self._growing.written))
+        wire = assemble(request, self._profile, system, self._growing.written)
         return Written(wire, complete(rules, wire.body))
 
     def _start(self, start: tuple[str, Any]) -> GeminiRules:

@@ -1,5 +1,6 @@
 """The elements of requests that grow: each is written and checked once, in whatever protocol."""
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from operator import is_
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -30,7 +31,9 @@ R = TypeVar("R", bound=Rules)
 class Growing(Generic[R]):
     """The elements written so far, each a ``msgspec.Raw``, and the state of the rules behind them.
 
-    Where a request does not begin with the messages of the last one, everything starts anew.
+    Those of the last message are written again with the next request, because the last message may change: a
+    user who speaks twice is one message where roles alternate. Where more than it changed, everything starts
+    anew.
     """
 
     def __init__(
@@ -38,12 +41,17 @@ class Growing(Generic[R]):
     ) -> None:
         """``new_rules`` makes a fold for a start: what it depends on besides the elements."""
         self.written: list[Any] = []
+        """All elements of the last request."""
         self.last: list[dict[str, Any]] = []
+        """Some of the last ones as they were before they became JSON."""
         self._write = write
         self._new_rules = new_rules
         self._start: Any = None
         self._rules: R | None = None
-        self._messages: Sequence[Message] = ()
+        self._settled: Sequence[Message] = ()
+        """All messages of the last request but its last, and below what they became."""
+        self._settled_written: list[Any] = []
+        self._settled_last: list[dict[str, Any]] = []
 
     def update(self, start: Any, first: Sequence[dict[str, Any]], messages: Sequence[Message]) -> R:
         """Take what is new, and return the fold. ``first`` are elements before those of the messages.
@@ -53,24 +61,43 @@ class Growing(Generic[R]):
         rules = self._rules
         if rules is None or start != self._start or not self._continues(messages):
             rules = self._new_rules(start)
-            self._start, self._messages, self.written, self.last = start, (), [], []
-            self._take(first, rules)
+            self._start, self._settled = start, ()
+            self._settled_written, self._settled_last = [], []
+            self._settle(first, rules)
         self._rules = None  # Until everything is taken: what is half written is not gone on with.
-        for message in messages[len(self._messages) :]:
-            self._take(self._write(message), rules)
-        self._messages, self._rules = messages, rules
-        return rules
+        settled = messages[:-1]
+        for message in settled[len(self._settled) :]:
+            self._settle(self._write(message), rules)
+        ending = [element for message in messages[-1:] for element in self._write(message)]
+        self._settled, self._rules = settled, rules
+        self.written = [*self._settled_written, *map(_raw, ending)]
+        self.last = [*self._settled_last, *ending][-max(KEPT_AS_OBJECTS, len(ending)) :]
+        whole = _fork(rules)
+        whole.extend(ending)
+        return whole
 
     def _continues(self, messages: Sequence[Message]) -> bool:
-        """Whether they begin with those of the last request: the same objects, since equal ones may differ
-        in JSON (1 and True)."""
-        return len(messages) >= len(self._messages) and all(map(is_, messages, self._messages))
+        """Whether they begin with those that are settled: the same objects, since equal ones may differ in
+        JSON (1 and True)."""
+        return len(messages) > len(self._settled) and all(map(is_, messages, self._settled))
 
-    def _take(self, elements: Sequence[dict[str, Any]], rules: R) -> None:
+    def _settle(self, elements: Sequence[dict[str, Any]], rules: R) -> None:
         rules.extend(elements)
-        for element in elements:
-            try:
-                self.written.append(msgspec.Raw(_encode_json(element)))
-            except UnicodeEncodeError:
-                self.written.append(element)  # The rules have found the lone surrogate.
-        self.last = [*self.last, *elements][-KEPT_AS_OBJECTS:]
+        self._settled_written.extend(map(_raw, elements))
+        self._settled_last = [*self._settled_last, *elements][-KEPT_AS_OBJECTS:]
+
+
+def _raw(element: dict[str, Any]) -> Any:
+    try:
+        return msgspec.Raw(_encode_json(element))
+    except UnicodeEncodeError:
+        return element  # The rules find the lone surrogate.
+
+
+def _fork(rules: R) -> R:
+    """A copy that can go on by itself: the fold's own lists, sets and dicts are copied with it."""
+    fork = copy.copy(rules)
+    for name, value in vars(rules).items():
+        if isinstance(value, list | set | dict):
+            setattr(fork, name, value.copy())
+    return fork

@@ -25,5 +25,5 @@ class ChatWriter:
         # What the rules depend on besides the messages.
         start = (wire.body["messages"], asks_for_reasoning(wire.body))
         rules = self._growing.update(start, wire.body["messages"], request.messages)
-        body = {**wire.body, "messages": list(self._growing.written)}
+        body = {**wire.body, "messages": self._growing.written}
         return Written(msgspec.structs.replace(wire, body=body), complete(rules, body))

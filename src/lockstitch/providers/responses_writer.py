@@ -21,5 +21,5 @@ class ResponsesWriter:
         frame = assemble(request, self._profile, ())
         start = {key: frame.body.get(key) for key in ("store", "previous_response_id", "conversation")}
         rules = self._growing.update(start, (), request.messages)
-        wire = assemble(request, self._profile, list(self._growing.written))
+        wire = assemble(request, self._profile, self._growing.written)
         return Written(wire, complete(rules, wire.body))
