@@ -63,7 +63,7 @@ def object_problem(text: object) -> str:
     if text == "{}":
         return ""
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         return f"not JSON: {str(error)[:80]}"
     if not isinstance(value, dict):
@@ -108,3 +108,6 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
