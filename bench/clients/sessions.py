@@ -44,6 +44,8 @@ def agents() -> worker.Contender:
         seen = sum(await asyncio.gather(*(one() for _ in range(sessions))))
         if not order["watch"]:
             return seen
+        if not gauge.peak_kib:
+            raise RuntimeError("the first sessions ended before the last had begun: the machine is too busy")
         each = (gauge.peak_kib - before_kib) / sessions
         return {"seen": seen, "lag_p99_ms": gauge.lag_p99_ms, "kib_each": each}
 
