@@ -51,6 +51,17 @@ def unreadable_body(cli: Cli) -> list[str]:
     return ["wire", "decode", "--dialect", "openai-chat", "missing.txt"]
 
 
+def mistaken_settings(cli: Cli) -> list[str]:
+    (cli.cwd / "lockstitch.toml").write_text('modle = "x"\n')
+    return ["config", "show"]
+
+
+def latin1_settings(cli: Cli) -> list[str]:
+    cli.home.mkdir()
+    (cli.home / "config.toml").write_bytes(b'model = "\xe4"\n')
+    return [*RUN, "Hi."]
+
+
 def fixed(*arguments: str) -> Callable[[Cli], list[str]]:
     return lambda cli: list(arguments)
 
@@ -77,6 +88,16 @@ CASES: dict[str, tuple[Callable[[Cli], list[str]], str]] = {
     "a port that is in use": (port_in_use, "in use"),
     "a log of a newer format": (newer_log, "99"),
     "an unreadable body": (unreadable_body, "missing.txt"),
+    "a configuration file with a mistake in it": (mistaken_settings, "unknown key modle"),
+    "a user's file that is not UTF-8": (latin1_settings, "UTF-8"),
+    "trust without a file to trust": (fixed("config", "trust"), "lockstitch.toml"),
+    "settings of a folder that is not there": (fixed("config", "show", "--cwd", "nowhere"), "no such folder"),
+    "the models of an unknown provider": (fixed("models", "nobody"), "nobody"),
+    "the latest session of a folder that has none": (fixed("chat", "--continue"), "no session has worked"),
+    "two ways to choose a session": (fixed("chat", "--continue", "--session", "s"), "exclude each other"),
+    "a choice among no sessions": (fixed("chat", "--pick"), "no sessions yet"),
+    "a chat without a model": (fixed("chat"), "provider:model"),
+    "a store of no known kind": (fixed("sessions", "list", "--store", "cloud:x"), "cloud:x"),
     "showing a session that is not there": (fixed("sessions", "show", "no"), "no"),
     "checking a session that is not there": (fixed("sessions", "check", "no"), "no"),
 }

@@ -4,14 +4,15 @@ import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ..schema.errors import CallerError
 from ..session.choose import choose_store
 from ..session.housekeeping import fork
 from ..session.reports import SessionInfo
 from .chat_items import one_line
-from .chat_talk import Talk, session_or_error, tokens_text
+from .chat_talk import Talk, session_or_error
+from .chat_turn import tokens_text
 from .story_text import time_text
 
 LISTED: Final = 15
@@ -74,12 +75,14 @@ async def _model(talk: Talk, rest: str) -> None:
 
 async def _compact(talk: Talk, rest: str) -> None:
     session = session_or_error(talk)
-    compact = getattr(session, "compact", None)
-    if compact is None:
-        raise CallerError("this version cannot compact by hand")
     talk.note("summarising older history …")
-    outcome = await compact(rest or None)
-    talk.note(_outcome(outcome) or "nothing to summarise yet")
+    told = await session.compact(rest or None)
+    if told is None:
+        talk.note("nothing to gain: the history is short enough")
+        return
+    talk.note(
+        f"older history is now a summary: {told.tokens_before:,} tokens became {told.tokens_after:,}", "good"
+    )
 
 
 async def _fork(talk: Talk, rest: str) -> None:
@@ -94,21 +97,16 @@ async def _fork(talk: Talk, rest: str) -> None:
     await talk.switch(new_id, talk.model)
 
 
-async def _undo(talk: Talk, _rest: str) -> None:
-    await _by_session(talk, "undo", "the last turn no longer counts; files that it changed are as they are")
+async def _undo(talk: Talk, rest: str) -> None:
+    if rest and not (rest.isdecimal() and 0 < int(rest[:6]) < 100_000):
+        raise CallerError("/undo takes a number: how many turns")
+    first = await session_or_error(talk).undo(int(rest[:6] or 1))
+    talk.note(f"turns from {first} on no longer count; files that they changed are as they are", "good")
 
 
 async def _clear(talk: Talk, _rest: str) -> None:
-    await _by_session(talk, "clear", "the model starts afresh; the session keeps what was said")
-
-
-async def _by_session(talk: Talk, method: str, said: str) -> None:
-    session = session_or_error(talk)
-    act = getattr(session, method, None)
-    if act is None:
-        raise CallerError(f"this version cannot {method}")
-    await act()
-    talk.note(said, "good")
+    await session_or_error(talk).clear()
+    talk.note("the model starts afresh; the session keeps what was said", "good")
 
 
 async def _sessions(talk: Talk, rest: str) -> None:
@@ -177,19 +175,11 @@ async def _exit(talk: Talk, _rest: str) -> None:
     talk.leave()
 
 
-def _outcome(value: Any) -> str:
-    """What a compaction came to, in a line."""
-    before, after = getattr(value, "tokens_before", None), getattr(value, "tokens_after", None)
-    if before is None or after is None:
-        return "" if value is None or value is False else "older history is now a summary"
-    return f"older history is now a summary: {before:,} tokens became {after:,}"
-
-
 COMMANDS: Final[Mapping[str, Command]] = {
     "help": Command(_help, "/help", "this list"),
     "model": Command(_model, "/model [P:M]", "show or change the model, in mid-session"),
     "compact": Command(_compact, "/compact [FOCUS]", "summarise older history now"),
-    "undo": Command(_undo, "/undo", "take the last turn back from the model's memory"),
+    "undo": Command(_undo, "/undo [N]", "take the last turns back from the model's memory"),
     "clear": Command(_clear, "/clear", "start afresh in this session"),
     "fork": Command(_fork, "/fork [ID]", "go on in a copy of this session"),
     "sessions": Command(_sessions, "/sessions [N]", "list sessions, or continue one"),

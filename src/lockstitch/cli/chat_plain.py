@@ -111,10 +111,12 @@ async def run_plain(talk: Talk) -> None:
     view.talk = talk
 
     def read() -> None:
-        while data := sys.stdin.buffer.readline(LINE_MAX):
-            text = data.decode(errors="replace").rstrip("\r\n")
-            loop.call_soon_threadsafe(talk.inbox.put_nowait, Typed(text))
-        loop.call_soon_threadsafe(talk.inbox.put_nowait, Closed())
+        # A loop that is closed has nobody left who would read.
+        with suppress(RuntimeError):
+            while data := sys.stdin.buffer.readline(LINE_MAX):
+                text = data.decode(errors="replace").rstrip("\r\n")
+                loop.call_soon_threadsafe(talk.inbox.put_nowait, Typed(text))
+            loop.call_soon_threadsafe(talk.inbox.put_nowait, Closed())
 
     with suppress(NotImplementedError):  # Windows has no handlers in its loop
         loop.add_signal_handler(signal.SIGINT, talk.inbox.put_nowait, Interrupted())

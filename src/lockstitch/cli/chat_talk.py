@@ -10,18 +10,14 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from ..agent import events
 from ..agent.api import Agent, Session, Turn
 from ..agent.approval import Answer, Approver, Decision
-from ..schema.blocks import Text
 from ..schema.errors import CallerError, LockstitchError
-from ..schema.usage import Usage
 from . import chat_why
 from .chat_items import (
-    CallLine,
-    Item,
     NoteLine,
     Tone,
     UserText,
@@ -29,9 +25,9 @@ from .chat_items import (
     choices,
     one_line,
     question_lines,
-    result_lines,
     safe,
 )
+from .chat_turn import Status, TurnTeller, View
 from .run_text import mended
 from .workspace_agent import Surroundings
 
@@ -56,48 +52,6 @@ class Closed:
 Input: TypeAlias = Typed | Interrupted | Closed
 
 
-class View(Protocol):
-    """Shows a conversation. Nothing here may block for long."""
-
-    interactive: bool
-    """Whether somebody can type while the model works; else the next line waits for the end of the turn."""
-
-    def show(self, item: Item) -> None:
-        """One more item, for good."""
-        ...
-
-    def stream(self, text: str) -> None:
-        """More of the answer, as it comes."""
-        ...
-
-    def settle(self) -> None:
-        """What was streamed is final."""
-        ...
-
-    def withdraw(self) -> None:
-        """What was streamed since the last ``settle`` does not count."""
-        ...
-
-    def changed(self) -> None:
-        """The ``Status`` is another."""
-        ...
-
-
-@dataclass(slots=True)
-class Status:
-    """What goes on now; views read it."""
-
-    activity: str = ""
-    """Empty: nothing runs."""
-    since: float = 0.0
-    """``time.monotonic`` of the turn's start."""
-    progress: str = ""
-    """The last line of a running tool."""
-    question: events.ApprovalNeeded | None = None
-    streamed_chars: int = 0
-    stopping: bool = False
-
-
 Look: TypeAlias = Callable[[str | None], Surroundings]
 """What the files around a session's workspace say. May block; called in a thread."""
 Opener: TypeAlias = Callable[[Surroundings, str | None, Approver], Agent]
@@ -119,7 +73,6 @@ class Talk:
         self.around = around
         self._look = look
         self.inbox: asyncio.Queue[Input] = asyncio.Queue()
-        self.status = Status()
         self.reasons = chat_why.Reasons()
         self.model = around.settings.model
         self._make_agent = make_agent
@@ -131,8 +84,8 @@ class Talk:
         self._watch: asyncio.Task[None] | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._idle = asyncio.Event()
-        self._steered: list[str] = []
-        self._seen = 0
+        self._teller: TurnTeller | None = None
+        self._between = Status()
         self._leaving = False
         self._armed = False
 
@@ -146,6 +99,10 @@ class Talk:
     @property
     def is_open(self) -> bool:
         return self._session is not None
+
+    @property
+    def status(self) -> Status:
+        return self._between if self._teller is None else self._teller.status
 
     @property
     def busy(self) -> bool:
@@ -198,7 +155,7 @@ class Talk:
         opened = self._make_agent(self.around, model, self._ask).open(session_id)
         session = await opened.__aenter__()
         self._opened, self._session = opened, session
-        self._steered, self._seen = list(session.queued), len(session.messages)
+        self._teller = TurnTeller(session, self.view, self.reasons)
         report = session.report
         kind = "new session" if report.created else "session"
         title = f": {session.title}" if session.title else ""
@@ -252,7 +209,8 @@ class Talk:
                 return
             if self.busy:
                 await self.session.steer(text)
-                self._steered.append(text)
+                if self._teller is not None:
+                    self._teller.typed_ahead(text)
                 self.view.changed()
             else:
                 self.begin(text)
@@ -265,7 +223,8 @@ class Talk:
         if prompt is not None:
             self.view.show(UserText(safe(prompt)))
         self._turn = turn
-        self.status = Status(activity="waiting for the model", since=time.monotonic())
+        assert self._teller is not None
+        self._teller.status = Status(activity="waiting for the model", since=time.monotonic())
         self._watch = asyncio.create_task(self._watched(turn))
 
     async def _interrupted(self) -> None:
@@ -336,114 +295,19 @@ class Talk:
     # ---- a turn ----
 
     async def _watched(self, turn: "Turn[object]") -> None:
+        teller = self._teller
+        assert teller is not None, "a turn runs in an open session"
         try:
             async for event in turn:
-                self._shown(event)
+                teller.tell(event)
         except LockstitchError as error:
             self.note(str(error), "bad")
         finally:
             self.view.settle()
-            self.status = Status()
+            teller.status = Status()
             self._turn = None
             self._idle.set()
             self.view.changed()
-
-    def _show_taken(self) -> None:
-        """What was typed ahead, once it is said to the model: only then is it part of the conversation."""
-        messages = self.session.messages
-        for message in messages[min(self._seen, len(messages)) :] if self._steered else ():
-            text = "".join(block.text for block in message.content if isinstance(block, Text))
-            if message.role == "user" and text in self._steered:
-                self._steered.remove(text)
-                self.view.settle()
-                self.view.show(UserText(safe(text)))
-        self._seen = len(messages)
-
-    def _shown(self, event: events.UserEvent) -> None:
-        if self.is_open:
-            self._show_taken()
-        match event:
-            case events.TextDelta(text=text):
-                self._activity("answering")
-                self.status.streamed_chars += len(text)
-                self.view.stream(text)
-            case events.ReasoningDelta(text=text):
-                self._activity("thinking")
-                self.status.streamed_chars += len(text)
-            case events.ToolStarted(name=name, arguments=arguments):
-                self._tool_started(call_line(name, arguments))
-            case events.ToolProgress(text=text):
-                self.status.progress = one_line(text.rstrip("\n").rpartition("\n")[2])
-            case events.ToolFinished():
-                self._tool_finished(event)
-            case events.ApprovalNeeded():
-                self._activity("waiting for your answer")
-            case events.AttemptDiscarded(failure=failure):
-                self.view.withdraw()
-                self._told(f"the model call failed: {failure.code}", chat_why.of_failure(failure))
-            case events.Retrying(retry=retry, delay_ms=delay_ms, code=code):
-                self._activity(f"retry {retry} after {code}, in {delay_ms / 1000:.1f} s")
-            case events.Repaired():
-                self.view.settle()
-                kinds = sorted({anomaly.kind for anomaly in event.anomalies})
-                way = "" if event.rung == "normal" else f" (sent as {event.rung})"
-                self._told(
-                    f"request repaired{way}: {', '.join(kinds) or 'nothing left out'}",
-                    chat_why.of_repair(event),
-                )
-            case events.Compacted(tokens_before=before, tokens_after=after):
-                self.view.settle()
-                self.note(f"older history is now a summary: {before:,} tokens became {after:,}")
-            case events.TurnEnded():
-                self._ended(event)
-            case _:
-                assert_never(event)
-        self.view.changed()
-
-    def _activity(self, text: str) -> None:
-        if not self.status.stopping:
-            self.status.activity = text
-
-    def _tool_started(self, line: CallLine) -> None:
-        self.view.settle()
-        self.view.show(line)
-        self.status.progress = ""
-        self._activity(f"running {line.name}")
-
-    def _tool_finished(self, event: events.ToolFinished) -> None:
-        self.view.settle()
-        item = result_lines(event)
-        self.view.show(item)
-        self.status.progress = ""
-        self._activity("waiting for the model")
-        if event.outcome not in ("done", "failed", "cancelled"):
-            self.reasons.add(f"{item.name}: {item.outcome}", event.text.split("\n"))
-
-    def _ended(self, event: events.TurnEnded) -> None:
-        self.view.settle()
-        took = time.monotonic() - self.status.since
-        if event.reason == "completed":
-            cost = self.session.cost
-            money = f", ${cost:.4f} in all" if cost is not None else ""
-            self.note(f"{took:.0f} s, {tokens_text(event.usage)}{money}")
-            return
-        why = event.failure.message if event.failure is not None else ""
-        detail = "; ".join(part for part in (why, event.detail) if part)
-        line = f"turn {event.reason}" + (f": {detail}" if detail else "")
-        if event.failure is not None:
-            self._told(line, chat_why.of_failure(event.failure), "bad")
-        else:
-            self.note(line, "warn")
-
-    def _told(self, line: str, details: list[str], tone: Tone = "warn") -> None:
-        self.note(f"{line} (/why)", tone)
-        self.reasons.add(one_line(line, 500), details)
-
-
-def tokens_text(usage: Usage) -> str:
-    """Token counts in few characters."""
-    prompt = usage.context_tokens - usage.output_tokens
-    return f"{prompt:,} tokens in, {usage.output_tokens:,} out" + (" (estimated)" if usage.estimated else "")
 
 
 def _answer_in(text: str) -> Decision | None:
