@@ -59,8 +59,8 @@ class ModelRuntime:
 
         ``connect_s``: name look-up, TCP and TLS. ``idle_s``: silence between frames that say something, and
         before the first one. ``first_frame_s``: all waiting before that, where comments and empty frames
-        keep a stream alive. ``total_s``: the whole call. Keys that ``environ`` holds under known names are masked in
-        failures, as is the endpoint's own.
+        keep a stream alive. ``total_s``: the whole call. Keys that ``environ`` holds under known names are
+        masked in failures, as is the endpoint's own.
         """
         self._transport = Transport(connect_s=connect_s)
         self._idle_s = idle_s
