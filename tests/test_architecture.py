@@ -65,7 +65,7 @@ VAGUE_NAMES = frozenset({"utils", "util", "helpers", "helper", "common", "base",
 
 HEAVY = (
     *("aiohttp", "httpx", "requests", "urllib3", "openai", "anthropic", "pydantic"),
-    *("rich", "prompt_toolkit", "textual", "sqlite3", "apsw"),
+    *("rich", "prompt_toolkit", "textual", "sqlite3", "apsw", "genai_prices", "keyring"),
 )
 
 
@@ -376,6 +376,10 @@ def light_statements() -> dict[str, tuple[str, tuple[str, ...]]]:
     if (PACKAGE / "cli" / "main.py").exists():
         version = "sys.argv = ['lockstitch', '--version']; from lockstitch.cli.main import main; main()"
         cases["lockstitch --version"] = (version, HEAVY)
+        for command in ("--help", "run --help", "chat --help", "config show --help", "models --help"):
+            words = ["lockstitch", *command.split()]
+            asked = f"import sys; sys.argv = {words}; from lockstitch.cli.main import main; main()"
+            cases[f"lockstitch {command}"] = (asked, HEAVY)
     return cases
 
 
