@@ -142,3 +142,21 @@ def test_models_lists_providers_and_models_of_the_users_own(cli: Cli, tmp_path: 
     rows = [json.loads(line) for line in cli("models", "mine", "--json").out.splitlines()]
     assert [row["type"] for row in rows] == ["provider", "model"]
     assert rows[1]["usd_per_mtok"] == {"input": 1.0, "output": 2.0, "cache_read": None, "cache_write": None}
+
+
+@script_of(call("shell", command="env"), "Seen.")
+def test_a_tool_does_not_get_the_key_of_a_profile_of_the_users_own(cli: Cli) -> None:
+    cli.home.mkdir(parents=True)
+    (cli.home / "config.toml").write_text(
+        '[profiles.mine]\nextends = "generic"\nkey_env = "MINE_AUTH"\nkey_required = true\n'
+    )
+    cli.extra |= {"MINE_AUTH": "sk-mine-0123456789abcdef", "HARMLESS": "seen"}
+    done = cli(
+        "run", "-m", "mine:small", "--base-url", cli.base_url, "--yes", "--session", "s", "--json", "Look."
+    )
+    answer = done.of("tool_finished")[0]["text"]
+    assert "HARMLESS=seen" in answer
+    assert "sk-mine" not in done.out
+    assert cli.kinds("s", "request_header")[0]["provider"] == "mine"
+    again = cli("run", "--session", "s", "--base-url", cli.base_url, "--yes", "On.")
+    assert again.code == 0, again.err

@@ -238,7 +238,7 @@ class Agent:
                     approver=self._approve if callable(self._approve) else None,
                     file=self._approvals_file,
                 ),
-                tool_context=_surroundings(workspace, log, environ),
+                tool_context=_surroundings(workspace, log, self._without_keys(environ)),
             )
         except BaseException:
             await log.close()
@@ -282,6 +282,15 @@ class Agent:
         return resolve(
             model, base_url=base_url, environ=environ, profiles=self._profiles, key_store=self._key_store
         )
+
+    def _without_keys(self, environ: Mapping[str, str]) -> Mapping[str, str]:
+        """For tools: without the variables that profiles of the user's own take their keys from.
+
+        The catalog's, and names that say what they hold, are left out by the tools themselves.
+        """
+        names = {profile.key_env for profile in (self._profiles or {}).values()}
+        kept = {name: value for name, value in environ.items() if name not in names}
+        return environ if len(kept) == len(environ) else kept
 
     def _known(self, endpoint: Endpoint) -> Facts:
         return Facts() if self._facts is None else self._facts(endpoint.profile.name, endpoint.model)
