@@ -234,6 +234,13 @@ BODIES: dict[str, tuple[dict[str, Any], Rules]] = {
         [("nul_character", "system[0]")],
     ),
     "a lone surrogate in an option": ({"messages": [U], "x": "\ud83d"}, [("surrogate", "x")]),
+    "a limit of nothing": ({"messages": [U], "max_tokens": 0}, [("max_tokens_invalid", "max_tokens")]),
+    "a limit that is none": ({"messages": [U], "max_tokens": None}, [("max_tokens_invalid", "max_tokens")]),
+    "a limit that is a boolean": (
+        {"messages": [U], "max_tokens": True},
+        [("max_tokens_invalid", "max_tokens")],
+    ),
+    "tools that are no array": ({"messages": [U], "tools": True}, [("tools_shape", "tools")]),
     "a tool without a good name": (
         {"messages": [U], "tools": [tool("bad name")]},
         [("tool_name_invalid", "tools[0]")],

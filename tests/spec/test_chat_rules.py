@@ -251,6 +251,11 @@ PROFILES: dict[str, tuple[dict[str, Any], list[Any], list[tuple[str, str]]]] = {
 
 BODIES: dict[str, tuple[dict[str, Any], list[tuple[str, str]]]] = {
     "messages that are no array": ({"messages": 7}, [("messages_empty", "messages")]),
+    "a NUL in an option": ({"messages": [USER], "stop": "a\0"}, [("nul_character", "stop")]),
+    "no tools at all": ({"messages": [USER], "tools": []}, [("tools_shape", "tools")]),
+    "tools that are no array": ({"messages": [USER], "tools": {"x": 1}}, [("tools_shape", "tools")]),
+    "a tool that is nothing": ({"messages": [USER], "tools": [{}]}, [("tool_schema_invalid", "tools[0]")]),
+    "a tool that is no object": ({"messages": [USER], "tools": ["x"]}, [("tool_schema_invalid", "tools[0]")]),
     "a tool without a good name": (
         {"messages": [USER], "tools": [tool("bad name")]},
         [("tool_name_invalid", "tools[0]")],

@@ -104,6 +104,7 @@ CONTENTS: dict[str, tuple[list[Any], Rules]] = {
         [("response_shape", "contents[2].parts[0]")],
     ),
     "an image of another type": ([user(inline("image/gif"))], [("image_invalid", "contents[0].parts[0]")]),
+    "data without a type": ([user(inline(None))], [("image_invalid", "contents[0].parts[0]")]),
     "an image that is not base64": ([user(inline(data="a-b"))], [("image_invalid", "contents[0].parts[0]")]),
     "the model at the end": ([U, M], [("model_last", "contents[1]")]),
     "a NUL": ([user({"text": "a\0"})], [("nul_character", "contents[0].parts[0]")]),
@@ -160,6 +161,17 @@ BODIES: dict[str, tuple[dict[str, Any], Rules]] = {
         [],
     ),
     "a lone surrogate in an option": ({"contents": [U], "x": "\ud83d"}, [("surrogate", "x")]),
+    "tools that are no array": ({"contents": [U], "tools": True}, [("tools_shape", "tools")]),
+    "a tool that is no object": ({"contents": [U], "tools": ["x"]}, [("tool_schema_invalid", "tools[0]")]),
+    "a system instruction of nothing": (
+        {"contents": [U], "systemInstruction": {}},
+        [("system_shape", "systemInstruction")],
+    ),
+    "a system instruction with a blank part": (
+        {"contents": [U], "systemInstruction": {"parts": [{"text": "s"}, {"text": " "}]}},
+        [("system_shape", "systemInstruction")],
+    ),
+    "a system instruction": ({"contents": [U], "system_instruction": {"parts": [{"text": "s"}]}}, []),
     "a tool without a good name": (
         {"contents": [U], "tools": [{"functionDeclarations": [{"name": "bad name"}]}]},
         [("tool_name_invalid", "tools[0].functionDeclarations[0]")],

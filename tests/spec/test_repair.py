@@ -222,7 +222,6 @@ CONVERTED: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
             "systemInstruction": {"parts": [{"text": "be kind"}]},
         },
         {
-            "model": "",
             "input": [
                 {"type": "message", "role": "user", "content": "q"},
                 {"type": "function_call", "call_id": "noid-1", "name": "read", "arguments": '{"a":1}'},
@@ -297,9 +296,39 @@ MENDED: dict[str, tuple[str, dict[str, Any], dict[str, Any], list[str]]] = {
     ),
     "a choice of a tool where none is offered goes": (
         "openai-chat",
-        {"messages": [Q], "tools": [], "tool_choice": "required"},
-        {"messages": [Q], "tools": []},
+        {"messages": [Q], "tool_choice": "required"},
+        {"messages": [Q]},
         ["option_left_out"],
+    ),
+    "tools that are no list go": (
+        "openai-chat",
+        {"messages": [Q], "tools": True, "tool_choice": "auto"},
+        {"messages": [Q]},
+        ["field_dropped"],
+    ),
+    "a limit that is none is replaced": (
+        "anthropic-messages",
+        {"messages": [Q], "max_tokens": None},
+        {"messages": [Q], "max_tokens": 8192},
+        ["limit_replaced"],
+    ),
+    "a NUL in an option is replaced": (
+        "openai-chat",
+        {"messages": [Q], "stop": ["a\0"]},
+        {"messages": [Q], "stop": ["a\ufffd"]},
+        ["nul_replaced"],
+    ),
+    "an empty system instruction goes": (
+        "gemini",
+        {"contents": [{"role": "user", "parts": [{"text": "q"}]}], "systemInstruction": {}},
+        {"contents": [{"role": "user", "parts": [{"text": "q"}]}]},
+        ["system_cleaned"],
+    ),
+    "an id of another kind of item goes": (
+        "openai-responses",
+        {"input": [{"type": "message", "role": "user", "content": "q", "id": "x", "status": "s"}]},
+        {"input": [{"type": "message", "role": "user", "content": "q", "status": "s"}]},
+        ["item_id_dropped"],
     ),
     "a declaration that gemini refuses is left out": (
         "gemini",

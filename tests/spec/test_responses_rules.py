@@ -72,6 +72,11 @@ ITEMS: dict[str, tuple[list[Any], Rules]] = {
     "a call without a name": ([U, call(name=""), output()], [("call_name_invalid", "input[1]")]),
     "arguments that are cut": ([U, call(arguments="{"), output()], [("call_arguments_invalid", "input[1]")]),
     "the id of a message on a call": ([U, call(id="msg_1"), output()], [("item_id_invalid", "input[1]")]),
+    "the id of a call on a message": ([message(id="fc_1")], [("item_id_invalid", "input[0]")]),
+    "the id of a message on reasoning": (
+        [U, reasoning(id="msg_1"), says(), U],
+        [("item_id_invalid", "input[1]")],
+    ),
     "an output that is an object": ([U, call(), output(value={})], [("output_shape", "input[2]")]),
     "a blank output": ([U, call(), output(value=" ")], [("output_empty", "input[2]")]),
     "content that is a number": ([message(content=7)], [("content_shape", "input[0]")]),
@@ -160,6 +165,8 @@ BODIES: dict[str, tuple[dict[str, Any], Rules]] = {
         [],
     ),
     "a lone surrogate in an option": ({"input": "q", "x": "\ud83d"}, [("surrogate", "x")]),
+    "tools that are no array": ({"input": "q", "tools": True}, [("tools_shape", "tools")]),
+    "a tool that is nothing": ({"input": "q", "tools": [{}]}, [("tool_name_invalid", "tools[0]")]),
     "a tool without a good name": (
         {"input": "q", "tools": [{"type": "function", "name": "bad name"}]},
         [("tool_name_invalid", "tools[0]")],

@@ -67,6 +67,15 @@ def opaque(kind: str, protocol: str = "anthropic-messages", **fields: Any) -> Op
     return Opaque(protocol=protocol, value={"type": kind, **fields})
 
 
+GEMINI_PARTS: tuple[dict[str, Any], ...] = (
+    {"fileData": {"fileUri": "u"}},
+    {"inlineData": {"mimeType": "a/b", "data": "x"}},
+    {"x": 1},
+    {"fileData": {}},
+    {"fileData": 7},
+    {"inlineData": {"mimeType": "a/b"}},
+)
+
 Case = tuple[str, list[Message], list[str], list[str]]
 """The target, the history, the request as lines, and the kinds of the anomalies.
 
@@ -605,6 +614,12 @@ REASONING: dict[str, Case] = {
         ["user q", "assistant x", "user r"],
         ["reasoning_dropped"],
     ),
+    "sealed reasoning for who cannot read it": (
+        "gemini",
+        [user("q"), mine(thought("", redacted="r"), thought("", signature="s"), "x"), user("r")],
+        ["user q", "assistant ~~s|x", "user r"],
+        ["reasoning_dropped"],
+    ),
     "sealed reasoning": (
         "openai-responses",
         [user("q"), mine(thought("", redacted="r"), "x"), user("r")],
@@ -665,11 +680,17 @@ BLOCKS: dict[str, Case] = {
         ],
         ["block_omitted", "block_omitted"],
     ),
-    "a part of gemini's": (
+    "parts of gemini's": (
         "gemini",
-        [user(Opaque(protocol="gemini", value={"fileData": {}}), Opaque(protocol="gemini", value={"x": 1}))],
-        ['user <{"fileData": {}}>|[x omitted: it cannot be sent to this model]'],
-        ["block_omitted"],
+        [user(*(Opaque(protocol="gemini", value=value) for value in GEMINI_PARTS))],
+        [
+            'user <{"fileData": {"fileUri": "u"}}>|<{"inlineData": {"mimeType": "a/b", "data": "x"}}>|'
+            "[x omitted: it cannot be sent to this model]|"
+            "[fileData omitted: it cannot be sent to this model]|"
+            "[fileData omitted: it cannot be sent to this model]|"
+            "[inlineData omitted: it cannot be sent to this model]"
+        ],
+        ["block_omitted"] * 4,
     ),
     "broken characters in a block": (
         "anthropic",

@@ -42,6 +42,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "image_type_corrected": "image types corrected",
     "item_id_dropped": "item ids left out",
     "late_result_moved": "late tool results told as text",
+    "limit_replaced": "limits replaced",
     "nameless_call_dropped": "tool calls without a name left out",
     "nul_replaced": "NUL characters replaced",
     "option_left_out": "options left out",

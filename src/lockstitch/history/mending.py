@@ -118,8 +118,11 @@ class Conversion:
         }
         field = self._codec.list_field
         request[field] = [*request.get(field, ()), *self._codec.write(rest, self._target)]
+        request.pop("model", None)
         if "model" in self._request:
             request["model"] = self._request["model"]
+        elif self._target.model:
+            request["model"] = self._target.model
         return request, [Anomaly(note.kind, detail=note.detail) for note in wire.notes]
 
 

@@ -84,6 +84,8 @@ class Policy:
     """Text of a message with calls stands before them: results must follow calls at once (responses)."""
     signed_reasoning: bool
     """Reasoning goes back only with its signature (anthropic)."""
+    takes_sealed: bool
+    """Reasoning may be nothing but its encrypted form (anthropic, responses)."""
     reasoning_leads: bool
     """Something follows the reasoning in its message (anthropic, responses)."""
     sealed_reasoning: bool
@@ -117,9 +119,19 @@ class Policy:
             return False
         known = OPAQUE_TYPES.get((self.profile.protocol, role), frozenset())
         if protocol == "gemini":
-            return any(key in known for key in value)
+            return any(key in known and _holds_data(key, value[key]) for key in value)
         kind = value.get("type")
         return isinstance(kind, str) and kind in known
+
+
+def _holds_data(key: str, data: Any) -> bool:
+    """Whether a part of gemini's is more than its name."""
+    if not isinstance(data, dict):
+        return False
+    if key == "inlineData":
+        kind = data.get("mimeType", data.get("mime_type"))
+        return all(isinstance(text, str) and text for text in (kind, data.get("data")))
+    return key != "fileData" or isinstance(data.get("fileUri", data.get("file_uri")), str)
 
 
 def policy(
@@ -148,6 +160,7 @@ def policy(
         blank_beside_calls=protocol == "openai-chat" and not strict,
         texts_before_calls=protocol == "openai-responses" or strict,
         signed_reasoning=anthropic,
+        takes_sealed=protocol in ("anthropic-messages", "openai-responses"),
         reasoning_leads=protocol in ("anthropic-messages", "openai-responses"),
         sealed_reasoning=protocol == "openai-responses" and not (stored or profile.repeats_reasoning),
         item_ids=protocol == "openai-responses",

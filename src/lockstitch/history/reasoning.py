@@ -39,7 +39,8 @@ def kept_reasoning(
         return "it has no signature"
     if policy.sealed_reasoning and not block.redacted:
         return "it is not encrypted, and the provider does not store it"
-    if not block.text and not block.redacted and not block.replay:
+    sealed = block.redacted if policy.takes_sealed else block.signature
+    if not block.text and not sealed and not block.replay:
         return "it is empty"
     proof = f"{block.signature or ''}{block.redacted or ''}"
     cleaned, extra = clean_text(block.text), clean_value(block.extra)

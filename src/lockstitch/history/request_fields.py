@@ -8,7 +8,10 @@ from ..schema.notes import Anomaly, Violation
 from .clean import anomaly, clean_value
 
 MAX_CACHE_MARKS: Final = 4
+DEFAULT_MAX_TOKENS: Final = 8_192
 _SCHEMA_FIELDS: Final = ("parameters", "input_schema", "parametersJsonSchema")
+
+_TEXT_REPAIRS: Final[Mapping[str, str]] = {"surrogate": "surrogate_replaced", "nul_character": "nul_replaced"}
 
 Mended: TypeAlias = tuple[dict[str, Any], list[Anomaly]]
 
@@ -41,8 +44,10 @@ def with_system(request: Mapping[str, Any], field: str | None, leading: str) -> 
     if leading:
         kept.append({"text": leading} if gemini else {"type": "text", "text": leading})
         anomalies.append(Anomaly("system_moved", field, detail="system messages have no place further down"))
-    if not anomalies:
+    if not anomalies and kept:
         return mended, []
+    if not kept and not anomalies:
+        anomalies.append(Anomaly("system_cleaned", field))
     if not kept:
         del mended[field]
     elif gemini:
@@ -66,16 +71,23 @@ def mend_fields(request: dict[str, Any], flagged: Sequence[Violation]) -> Mended
     if rules & {"tool_name_invalid", "tool_name_duplicate", "tool_schema_invalid"}:
         request, found = _without_tools(request, {violation.where for violation in flagged})
         anomalies += found
-    if "tool_choice_without_tools" in rules:
+    if "tools_shape" in rules:
+        request = _without(request, "tools", "tool_choice")
+        anomalies.append(Anomaly("field_dropped", "tools", detail="no list of tools, or an empty one"))
+    elif "tool_choice_without_tools" in rules:
         request = _without(request, "tool_choice")
         anomalies.append(Anomaly("option_left_out", "tool_choice", detail="no tools are offered"))
     if "thinking_first" in rules:
         request = _without(request, "thinking")
         anomalies.append(Anomaly("thinking_disabled", detail="the last answer does not begin with thinking"))
-    for name in [violation.where for violation in flagged if violation.rule == "surrogate"]:
-        if name in request:
+    for violation in flagged:
+        name = violation.where
+        if violation.rule in _TEXT_REPAIRS and name in request:
             request = {**_without(request, name), clean_value(name): clean_value(request[name])}
-            anomalies.append(anomaly("surrogate_replaced", name))
+            anomalies.append(anomaly(_TEXT_REPAIRS[violation.rule], name))
+    if "max_tokens_invalid" in rules:
+        request = {**request, "max_tokens": DEFAULT_MAX_TOKENS}
+        anomalies.append(Anomaly("limit_replaced", "max_tokens", detail=f"by {DEFAULT_MAX_TOKENS}"))
     if "cache_marks" in rules:
         request = _with_fewer_marks(request)
         anomalies.append(Anomaly("cache_marks_removed", detail=f"at most {MAX_CACHE_MARKS} are taken"))

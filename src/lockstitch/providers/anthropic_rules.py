@@ -69,6 +69,8 @@ RULES: Final[Mapping[str, str]] = {
     "nested_too_deep": "The request body is not valid JSON: recursion limit exceeded",
     "surrogate": "The request body is not valid JSON: no low surrogate in string",
     "system_shape": "system: Input should be a valid string or a list of text blocks",
+    "max_tokens_invalid": "max_tokens: Input should be greater than or equal to 1",
+    "tools_shape": "tools: Input should be a valid list",
     "tool_name_invalid": "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
     "tool_name_duplicate": "tools: Tool names must be unique",
     "tool_schema_invalid": "tools.0.custom.input_schema.type: Field required",
@@ -117,8 +119,16 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
 def complete(rules: "AnthropicRules", body: Mapping[str, Any]) -> list[Violation]:
     """What the rules found in the messages, and what is wrong beside them."""
     rules.thinking = asks_for_thinking(body)
+    limit = body.get("max_tokens", 1)
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        detail = f"max_tokens is {limit!r}"
+        return [Violation("max_tokens_invalid", "max_tokens", detail), *_complete(rules, body)]
+    return _complete(rules, body)
+
+
+def _complete(rules: "AnthropicRules", body: Mapping[str, Any]) -> list[Violation]:
     found = [*_system(body.get("system")), *rules.found, *rules.at_end(), *_tools(body)]
-    return [*found, *field_violations(body, "messages")]
+    return [*found, *field_violations(body, "messages", "system")]
 
 
 def asks_for_thinking(body: Mapping[str, Any]) -> bool:
@@ -453,7 +463,9 @@ def _system(system: object) -> list[Violation]:
 
 def _tools(body: Mapping[str, Any]) -> list[Violation]:
     tools = body.get("tools")
-    if not isinstance(tools, list | tuple) or not tools:
+    if tools is not None and not isinstance(tools, list | tuple):
+        return [Violation("tools_shape", "tools", f"tools is {type(tools).__name__}")]
+    if not tools:
         if body.get("tool_choice") is None:
             return []
         return [Violation("tool_choice_without_tools", "tool_choice", "no tools are offered")]

@@ -52,6 +52,8 @@ RULES: Final[Mapping[str, str]] = {
     "nul_character": "Invalid \\u0000 in string",
     "nested_too_deep": "The request body is not valid JSON: recursion limit exceeded",
     "surrogate": "Invalid JSON payload received. Invalid UTF-16 surrogate",
+    "system_shape": "GenerateContentRequest.system_instruction.parts: contents.parts must not be empty",
+    "tools_shape": "Invalid value at 'tools'",
     "tool_name_invalid": "Invalid function name in function_declarations[0].name",
     "tool_name_duplicate": "Duplicate function declaration found",
     "tool_schema_invalid": "function_declarations[0].parameters: schema must be of type OBJECT",
@@ -92,7 +94,8 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
 
 def complete(rules: "GeminiRules", body: Mapping[str, Any]) -> list[Violation]:
     """What the rules found in the contents, and what is wrong beside them."""
-    found = [*rules.found, *rules.at_end(), *_tools(body.get("tools"))]
+    system = body.get("systemInstruction", body.get("system_instruction"))
+    found = [*_system(system), *rules.found, *rules.at_end(), *_tools(body.get("tools"))]
     return [*found, *field_violations(body, "contents")]
 
 
@@ -193,7 +196,7 @@ class GeminiRules:
         elif "inlineData" in part:
             self._inline(part["inlineData"], where)
         elif isinstance(part.get("text"), str):
-            if not part["text"].strip() and not part.get("thought") and not part.get("thoughtSignature"):
+            if not part["text"].strip() and not part.get("thoughtSignature"):
                 self._add("text_blank", where, "blank text")
             self._any({"text": part["text"]}, where)
         elif not _OTHER_PARTS & part.keys():
@@ -252,8 +255,11 @@ class GeminiRules:
         if not isinstance(data, Mapping):
             self._add("part_unknown", where, "inlineData is not an object")
             return
-        kind = data.get("mimeType", data.get("mime_type"))
-        if not isinstance(kind, str) or not kind.startswith("image/"):
+        kind, content = data.get("mimeType", data.get("mime_type")), data.get("data")
+        if not isinstance(kind, str) or not isinstance(content, str) or not kind or not content:
+            self._add("image_invalid", where, "mimeType and data must be set")
+            return
+        if not kind.startswith("image/"):
             return  # Audio, video and documents: any type that the model knows.
         if not self._profile.vision:
             self._add("image_unsupported", where, f"{self._profile.name} takes no images")
@@ -261,8 +267,8 @@ class GeminiRules:
         self._images += 1
         if self._profile.images_max is not None and self._images > self._profile.images_max:
             self._add("images_too_many", where, f"more than {self._profile.images_max} images")
-        content, limit = data.get("data"), self._profile.image_max_base64
-        if kind not in _IMAGE_TYPES or not isinstance(content, str) or not is_base64(content):
+        limit = self._profile.image_max_base64
+        if kind not in _IMAGE_TYPES or not is_base64(content):
             self._add("image_invalid", where, f"{kind!r} with data that is no supported image")
         elif limit is not None and len(content) > limit:
             self._add("image_too_large", where, f"{len(content)} characters of base64, at most {limit}")
@@ -280,11 +286,27 @@ def _unanswered(calls: list[Mapping[str, Any]], where: str) -> Violation:
     return Violation("call_unanswered", where, f"the number of responses differs: {names}")
 
 
+def _system(system: object) -> list[Violation]:
+    if system is None:
+        return []
+    parts = system.get("parts") if isinstance(system, Mapping) else None
+    known = [part for part in parts if isinstance(part, Mapping)] if isinstance(parts, list | tuple) else []
+    texts = [part.get("text") for part in known] or [""]
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        return [Violation("system_shape", "systemInstruction", "no parts with text, or a blank one")]
+    return []
+
+
 def _tools(tools: object) -> list[Violation]:
+    if tools is None:
+        return []
+    if not isinstance(tools, list | tuple):
+        return [Violation("tools_shape", "tools", f"tools is {type(tools).__name__}")]
     found: list[Violation] = []
     names: set[str] = set()
-    for position, tool in enumerate(tools if isinstance(tools, list | tuple) else ()):
+    for position, tool in enumerate(tools):
         if not isinstance(tool, Mapping):
+            found.append(Violation("tool_schema_invalid", f"tools[{position}]", "not an object"))
             continue
         declarations = tool.get("functionDeclarations", tool.get("function_declarations", ()))
         for number, declaration in enumerate(declarations if isinstance(declarations, list | tuple) else ()):

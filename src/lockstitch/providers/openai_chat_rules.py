@@ -55,6 +55,7 @@ RULES: Final[Mapping[str, str]] = {
     "reasoning_missing": (
         "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1"
     ),
+    "tools_shape": "Invalid 'tools': empty array. Expected an array with minimum length 1",
     "tool_name_invalid": "Invalid 'tools[0].function.name': string does not match pattern '^[a-zA-Z0-9_-]+$'",
     "tool_name_duplicate": "Tool names must be unique",
     "tool_schema_invalid": "Invalid schema for function 'X': schema must be of 'type: \"object\"'",
@@ -339,8 +340,11 @@ def asks_for_reasoning(body: Mapping[str, Any]) -> bool:
 
 
 def tool_violations(body: Mapping[str, Any]) -> list[Violation]:
+    """What is wrong with the tools and the choice of one."""
     found: list[Violation] = []
     tools = body.get("tools")
+    if tools is not None and (not isinstance(tools, list | tuple) or not tools):
+        found.append(Violation("tools_shape", "tools", "tools is no array, or an empty one"))
     if not tools:
         if body.get("tool_choice") not in (None, "none", "auto"):
             found.append(Violation("tool_choice_without_tools", "tool_choice", "no tools are offered"))
@@ -350,7 +354,10 @@ def tool_violations(body: Mapping[str, Any]) -> list[Violation]:
         where = f"tools[{position}]"
         function = tool.get("function") if isinstance(tool, Mapping) else None
         if not isinstance(function, Mapping):
-            continue  # A builtin of some vendor: not ours to judge.
+            kind = word(tool.get("type")) if isinstance(tool, Mapping) else ""
+            if kind in ("", "function"):
+                found.append(Violation("tool_schema_invalid", where, "no function, and no vendor's builtin"))
+            continue  # A builtin of some vendor is not ours to judge.
         name = function.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name.removeprefix("$")):
             found.append(Violation("tool_name_invalid", where, f"name is {name!r}"))

@@ -97,7 +97,7 @@ class OptionReader:
             return
         try:
             msgspec.convert({option: value}, Options)
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, UnicodeEncodeError):
             return
         self.used.add(field)
         self._fields[option] = tuple(value) if isinstance(value, list) else value

@@ -28,6 +28,7 @@ from .parsed import (
 DIALECT: Final = "openai-responses"
 LIST_FIELD: Final = "input"
 
+_ID_PREFIXES: Final[Mapping[str, str]] = {"message": "msg", "reasoning": "rs", "function_call": "fc"}
 _ROLES: Final[Mapping[str, Role]] = {"assistant": "assistant", "system": "system", "developer": "system"}
 
 
@@ -65,6 +66,7 @@ def _element(wire: Any, target: Target) -> Element:
         return Element(Message("user", (Text(text=text_of(wire)),)))
     anomalies: list[Anomaly] = []
     kind = wire.get("type", "message" if "role" in wire else None)
+    wire = _without_bad_id(wire, kind, anomalies)
     role: Role = "assistant"
     blocks: tuple[Block, ...]
     extra: Mapping[str, Any] | None = None
@@ -93,6 +95,15 @@ def _element(wire: Any, target: Target) -> Element:
 def _begin_item(block: Block, fields: Mapping[str, Any] | None) -> Block:
     """The first block of a message item, with the item's own fields: several items make one message."""
     return msgspec.structs.replace(block, extra={**(block.extra or {}), ITEM: fields or {}})
+
+
+def _without_bad_id(wire: Mapping[str, Any], kind: Any, anomalies: list[Anomaly]) -> Mapping[str, Any]:
+    """The item without an id that cannot be one of its kind."""
+    prefix = _ID_PREFIXES.get(kind) if isinstance(kind, str) else None
+    if prefix is None or wire.get("id") is None or str(wire["id"]).startswith(prefix):
+        return wire
+    anomalies.append(Anomaly("item_id_dropped", detail=f"an id of a {kind} begins with {prefix}"))
+    return without(wire, "id") or {}
 
 
 def _content(content: Any, role: Role) -> tuple[Block, ...]:

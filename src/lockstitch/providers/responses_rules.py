@@ -56,6 +56,7 @@ RULES: Final[Mapping[str, str]] = {
     "nul_character": "unsupported Unicode escape sequence: \\u0000 cannot be converted to text",
     "nested_too_deep": "The request body is not valid JSON: recursion limit exceeded",
     "surrogate": "The request body is not valid JSON: no low surrogate in string",
+    "tools_shape": "Invalid type for 'tools': expected an array of objects",
     "tool_name_invalid": "Invalid 'tools[0].name': string does not match pattern '^[a-zA-Z0-9_-]+$'",
     "tool_name_duplicate": "Tool names must be unique",
     "tool_schema_invalid": "Invalid schema for function 'X': schema must be of 'type: \"object\"'",
@@ -76,6 +77,7 @@ _ITEM_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "function_call": frozenset({"type", "call_id", "name", "arguments"}),
     "function_call_output": frozenset({"type", "call_id", "output"}),
 }
+_ID_PREFIXES: Final[Mapping[str, str]] = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
 _TEXT_FIELDS: Final = frozenset({"type", "text"})
 _OTHER_ITEMS: Final = frozenset(
     {
@@ -175,6 +177,9 @@ class ResponsesRules:
         ours = kind == "function_call_output" or (kind == "message" and item.get("role") != "assistant")
         if self._last == "reasoning" and ours:
             self._add("reasoning_last", where, "no item of the answer follows the reasoning")
+        prefix, item_id = _ID_PREFIXES.get(kind), item.get("id")
+        if prefix is not None and item_id is not None and not str(item_id).startswith(prefix):
+            self._add("item_id_invalid", where, f"id is {item_id!r}, not {prefix}_...")
         if kind in _ITEM_FIELDS:
             self._extra(item, _ITEM_FIELDS[kind], where)
         match kind:
@@ -252,7 +257,7 @@ class ResponsesRules:
     # --- calls and outputs
 
     def _call(self, item: Mapping[str, Any], where: str) -> None:
-        call_id, name, item_id = item.get("call_id"), item.get("name"), item.get("id")
+        call_id, name = item.get("call_id"), item.get("name")
         if self._open and self._foreign:
             self.found.append(_unanswered(self._open, where))
             self._open = []
@@ -266,8 +271,6 @@ class ResponsesRules:
         if word(call_id) in self._ids:
             self._add("call_id_duplicate", where, f"{call_id!r} was used before")
         self._ids.add(word(call_id))
-        if item_id is not None and not str(item_id).startswith("fc"):
-            self._add("item_id_invalid", where, f"id is {item_id!r}")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self._add("call_name_invalid", where, f"name is {name!r}")
         problem = object_problem(item.get("arguments"))
@@ -339,7 +342,9 @@ def _unanswered(call_ids: list[str], where: str) -> Violation:
 
 def _tools(body: Mapping[str, Any]) -> list[Violation]:
     tools = body.get("tools")
-    if not isinstance(tools, list | tuple) or not tools:
+    if tools is not None and not isinstance(tools, list | tuple):
+        return [Violation("tools_shape", "tools", f"tools is {type(tools).__name__}")]
+    if not tools:
         if body.get("tool_choice") in (None, "auto", "none"):
             return []
         return [Violation("tool_choice_without_tools", "tool_choice", "no tools are offered")]
@@ -349,7 +354,7 @@ def _tools(body: Mapping[str, Any]) -> list[Violation]:
         where = f"tools[{position}]"
         if not isinstance(tool, Mapping):
             found.append(Violation("tool_schema_invalid", where, "not an object"))
-        elif tool.get("type") == "function":
+        elif word(tool.get("type")) in ("", "function"):
             found.extend(_function(tool, names, where))
     return found
 

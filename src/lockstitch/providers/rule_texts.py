@@ -46,14 +46,13 @@ def extra_rules(fields: Mapping[str, Any], known: frozenset[str]) -> Iterator[tu
             yield from value_rules({name: value})
 
 
-def field_violations(body: Mapping[str, Any], list_field: str) -> Iterator[Violation]:
+def field_violations(body: Mapping[str, Any], *looked_at: str) -> Iterator[Violation]:
     """Text that cannot be sent in the fields beside the messages: an option, a tool's description."""
     for name, value in body.items():
-        if name == list_field:
+        if name in looked_at or value is None or _plainly_fine(value):
             continue
-        problem = value_problem({name: value})
-        if problem:
-            yield Violation("surrogate", name, problem)
+        for rule, detail in value_rules({name: value}):
+            yield Violation(rule, name, detail)
 
 
 def object_problem(text: object) -> str:
@@ -73,17 +72,22 @@ def object_problem(text: object) -> str:
 
 def value_problem(value: Any) -> str:
     """What a provider's parser would refuse in a JSON value; empty if nothing."""
-    try:
-        text = msgspec.json.encode(value)
-    except (UnicodeEncodeError, RecursionError, TypeError, OverflowError):
-        pass  # Something is wrong with it: the closer look below says what.
-    else:
-        if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
-            return ""  # Brackets in texts count too; a value with so few of them cannot be deep.
+    if _plainly_fine(value):
+        return ""
     for rule, detail in value_rules(value):
         if rule != "nul_character":
             return detail
     return ""
+
+
+def _plainly_fine(value: Any) -> bool:
+    """Whether a glance at the value's JSON shows that no closer look is needed."""
+    try:
+        text = msgspec.json.encode(value)
+    except (UnicodeEncodeError, RecursionError, TypeError, OverflowError):
+        return False
+    # Brackets in texts count too: a value with so few of them cannot be deep.
+    return text.count(b"[") + text.count(b"{") <= MAX_DEPTH and b"\\u0000" not in text
 
 
 def is_base64(data: str) -> bool:
