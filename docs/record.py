@@ -184,7 +184,8 @@ def _image(screen: pyte.Screen) -> Image.Image:
             if back != BACKGROUND:
                 draw.rectangle([place, (place[0] + CELL[0], place[1] + CELL[1])], fill=back)
             if cell.data.strip():
-                draw.text(place, cell.data, fill=front, font=fonts[cell.bold])
+                shown = "•" if "\u2800" <= cell.data[0] <= "\u28ff" else cell.data  # the font has no braille
+                draw.text(place, shown, fill=front, font=fonts[cell.bold])
     return image.quantize(64)
 
 

@@ -233,3 +233,54 @@ def test_what_is_typed_can_be_recalled_and_completed(chat: Chat) -> None:
     terminal.until("> /help")
     terminal.keys("Enter")
     terminal.until("Ctrl-D leaves.")
+
+
+@script_of("Hello.")
+def test_a_chat_that_cannot_begin_ends_with_one_line(cli: Cli, chat: Chat) -> None:
+    cli.extra.clear()
+    terminal = chat("--session", "s")
+    assert terminal.until_ended() == 2
+    assert "lockstitch: no API key for deepseek: set DEEPSEEK_API_KEY" in terminal.screen()
+    assert not (cli.home / "sessions" / "s").exists()
+
+
+@script_of({"text": "First of it.\n\n" + "A line of the story.\n\n" * 60, **SLOW, "chunk_chars": 40}, "Well.")
+def test_an_answer_longer_than_the_screen_is_whole_in_the_scrollback(chat: Chat) -> None:
+    terminal = chat("--session", "s")
+    terminal.until("new session s")
+    terminal.line("Tell.")
+    terminal.until("answering")
+    terminal.resize(70, 20)
+    terminal.until(" tokens in, ")
+    shown = terminal.all()
+    assert shown.count("A line of the story.") >= 60
+    assert "First of it." in shown
+    terminal.line("And?")
+    terminal.until("Well.")
+
+
+@script_of(call("shell", command="echo one"), call("shell", command="echo two"), "Both.")
+def test_what_is_allowed_for_the_session_is_not_asked_again(cli: Cli, chat: Chat) -> None:
+    terminal = chat("--session", "s")
+    terminal.until("new session s")
+    terminal.line("Say both.")
+    terminal.until("allow? y: once · s: shell(echo *) in this session")
+    terminal.line("s")
+    terminal.until("allowed, for this session", "Both.")
+    assert outcomes(cli, "s") == ["done", "done"]
+
+
+@script_of("One.", "Two.", "On.")
+def test_a_session_is_picked_from_any_folder_and_goes_on_in_its_own(cli: Cli, chat: Chat) -> None:
+    require_tmux()
+    for name in ("first", "second"):
+        folder = cli.cwd.parent / name
+        folder.mkdir()
+        assert cli.run("--session", name, "--cwd", str(folder), f"The {name} one.").code == 0
+    terminal = chat("--pick", width=120)
+    terminal.until("1  ", "The second one.", "2  ", "The first one.", "session number")
+    terminal.line("2")
+    terminal.until("session first: The first one.", "/first")
+    terminal.line("Go on.")
+    terminal.until("On.", " tokens in, ")
+    assert len(cli.kinds("first", "user_message")) == 2

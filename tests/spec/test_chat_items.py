@@ -59,7 +59,7 @@ RESULTS = {
     ),
     "of a command's output the end is shown": (
         finished("shell", "done", "\n".join("abcdef"), duration_ms=1500),
-        ResultLines("shell", "done", "1.5 s", ("c", "d", "e", "f"), more=2),
+        ResultLines("shell", "done", "1.5 s", ("… 2 lines before", "c", "d", "e", "f")),
     ),
     "of a failure the beginning": (
         finished("read", "failed", "no such file\nmore"),

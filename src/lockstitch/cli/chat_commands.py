@@ -49,8 +49,9 @@ async def sessions_here(talk_store: str | None, *, cwd: str | None = None) -> li
 def session_line(number: int, info: SessionInfo) -> str:
     """One session in a list to choose from."""
     when = time_text(info.updated_ms)[:16] if info.updated_ms is not None else "?" * 16
-    damaged = f"  [damaged: {info.problem}]" if info.problem else ""
-    return one_line(f"{number:3}  {when}  {info.title or info.id}  {info.cwd}{damaged}", 300)
+    damaged = f"[damaged: {info.problem}]" if info.problem else ""
+    parts = [one_line(part, 120) for part in (info.title or info.id, info.cwd, damaged) if part]
+    return "  ".join([f"{number:3}", when, *parts])
 
 
 async def _help(talk: Talk, _rest: str) -> None:

@@ -105,9 +105,11 @@ def result_lines(event: events.ToolFinished) -> ResultLines:
     lines = [line for line in safe(event.text).split("\n") if line.strip()]
     if event.outcome == "done" and event.name != "shell":
         return _result(event, took or _counted(lines), [], 0)
-    # The end of a command's output says how it went; of everything else, the beginning.
-    shown = lines[-RESULT_LINES:] if event.name == "shell" else lines[:RESULT_LINES]
-    return _result(event, took, shown, len(lines) - RESULT_LINES)
+    if event.name == "shell":  # the end of a command's output says how it went
+        before = len(lines) - RESULT_LINES
+        gap = [f"… {before} lines before"] if before > 0 else []
+        return _result(event, took, [*gap, *lines[-RESULT_LINES:]], 0)
+    return _result(event, took, lines[:RESULT_LINES], len(lines) - RESULT_LINES)
 
 
 def question_lines(asked: events.ApprovalNeeded) -> list[str]:
