@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import click
 from ..schema.errors import CallerError
 from ..tools.text import clean
 from . import config_files, exit_codes
-from .settings import Settings, Value
+from .settings import Value
 
 FORM_VERSION: Final = 1
 """Of the JSON: docs/cli.md."""
@@ -25,7 +26,7 @@ def show(*, cwd: str, as_json: bool) -> int:
     settings = config_files.load(_folder(cwd), os.environ)
     for value in settings.values:
         sys.stdout.write((_json(value) if as_json else _line(value)) + "\n")
-    tell(settings)
+    tell(settings.notices)
     return exit_codes.DONE
 
 
@@ -42,9 +43,9 @@ def trust(*, folder: str, remove: bool) -> int:
     return exit_codes.DONE
 
 
-def tell(settings: Settings) -> None:
-    """What was left aside, on stderr."""
-    for notice in settings.notices:
+def tell(notices: Iterable[str]) -> None:
+    """What the user is to be told, on stderr, one line each."""
+    for notice in notices:
         click.echo(f"lockstitch: {' '.join(clean(notice).split())}", err=True)
 
 

@@ -42,7 +42,7 @@ def models(*, provider: str | None, as_json: bool) -> int:
         lines = [_model_line(model) for model in wanted]
     for line in lines:
         sys.stdout.write(line + "\n")
-    tell(settings)
+    tell(settings.notices)
     if not is_installed():
         click.echo(f"lockstitch: {HOW_TO_GET_PRICES}", err=True)
     elif provider is None and not as_json:

@@ -52,12 +52,12 @@ def run(
     """
     said = _prompt(prompt, session, go_on=go_on)
     workspace = workspace_of(cwd)
+    from .config import tell
     from .workspace_agent import look_around, make_agent
 
     flags = {"model": model, "base_url": base_url, "store": store, "budget.steps": max_steps}
     around = look_around(workspace, session, flags, os.environ)
-    for notice in around.notices:
-        click.echo(f"lockstitch: {notice}", err=True)
+    tell(around.notices)
     agent = make_agent(around, cwd=workspace, environ=os.environ, approve="--yes" if yes else None)
     return asyncio.run(_turn(agent, said, session, as_json=as_json))
 
