@@ -125,11 +125,11 @@ async def test_many_sessions_leave_no_task_and_no_file(tmp_path: Path) -> None:
     world = World(store=tmp_path)
     gc.collect()  # what earlier tests left to be collected is no part of this
     before = (len(asyncio.all_tasks()), open_files())
-    for group in range(5):
+    for group in range(50):
         await asyncio.gather(*(world.agent.run("Go.", session=f"s{group}-{n}") for n in range(20)))
     gc.collect()
     assert (len(asyncio.all_tasks()), open_files()) == before
-    assert len(list(tmp_path.glob("s*"))) == 100
+    assert len(list(tmp_path.glob("s*"))) == 1_000
 
 
 # ---- when the disk refuses ----
