@@ -179,6 +179,40 @@ def _impure_calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
+def circle_complaints(root: Path) -> list[str]:
+    """Modules that import each other, directly or by way of others, wherever the imports stand."""
+    trees = {path.relative_to(root): tree for path, tree in modules(root)}
+    # What the whole package re-exports is above every module, and so is not followed.
+    below = {where: tree for where, tree in trees.items() if len(where.parts) > 1}
+    graph = {
+        where: {
+            module
+            for _, target in imports(root / where, tree, root)
+            if target.startswith(root.name + ".") and (module := _module_of(target, below)) is not None
+        }
+        for where, tree in below.items()
+    }
+    reach = {where: _reachable(where, graph) for where in graph}
+    circles = {where: sorted(other for other in reach[where] if where in reach[other]) for where in graph}
+    return [
+        f"{where}: in a circle of imports ({', '.join(map(str, circle))}); hand one what it needs"
+        for where, circle in circles.items()
+        if circle
+    ]
+
+
+def _reachable(start: Path, graph: Mapping[Path, set[Path]]) -> set[Path]:
+    """Where imports lead from ``start``: to itself only by way of a circle."""
+    found: set[Path] = set()
+    waiting = list(graph[start])
+    while waiting:
+        where = waiting.pop()
+        if where not in found:
+            found.add(where)
+            waiting += graph[where]
+    return found
+
+
 def docstring_complaints(root: Path) -> list[str]:
     """Modules that do not say what they own."""
     return [
@@ -202,6 +236,7 @@ Check = Callable[[Path], list[str]]
 CHECKS: dict[str, Check] = {
     "imports go only to lower layers": direction_complaints,
     "pure modules reach nothing outside": purity_complaints,
+    "no module imports itself by way of others": circle_complaints,
     "every module says what it owns": docstring_complaints,
     "no module is named for nothing": name_complaints,
 }
@@ -298,6 +333,12 @@ FAULTS: dict[str, tuple[Check, str, str, str]] = {
         '"""Coalesces text (pure)."""\nimport random',
         "agent/deltas.py:2: pure code uses random;",
     ),
+    "a module imports itself": (
+        circle_complaints,
+        "session/lock.py",
+        DOC + "def f():\n    from .lock import f\n",
+        "session/lock.py: in a circle of imports (session/lock.py)",
+    ),
     "a module without a docstring": (
         docstring_complaints,
         "wire/sse.py",
@@ -332,6 +373,16 @@ def test_a_fault_is_found(check: Check, file: str, text: str, complaint: str, tm
     (root / file).write_text(text)
 
     assert [found[: len(complaint)] for found in check(root)] == [complaint]
+
+
+def test_a_circle_of_three_is_told_of_each_and_of_nobody_who_only_leads_to_it(tmp_path: Path) -> None:
+    root = tmp_path / "lockstitch" / "session"
+    root.mkdir(parents=True)
+    follows = {"lock": "scan", "scan": "gate", "gate": "lock", "index": "lock"}
+    for name, other in follows.items():
+        (root / f"{name}.py").write_text(DOC + f"def f():\n    from .{other} import f\n")
+    told = [found.partition(":")[0] for found in circle_complaints(root.parent)]
+    assert told == ["session/gate.py", "session/lock.py", "session/scan.py"]
 
 
 SOUND: dict[str, tuple[str, str]] = {

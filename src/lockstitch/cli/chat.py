@@ -57,6 +57,7 @@ def chat(
         session = _latest(place, here) if latest else _picked(place)
     around = look_around(workspace, session, flags, os.environ)
 
+    from .chat_commands import run_command
     from .chat_talk import Talk
 
     talk = Talk(
@@ -65,6 +66,7 @@ def chat(
         make_agent=lambda found, wanted, ask: make_agent(
             found, cwd=workspace, environ=os.environ, approve="--yes" if yes else ask, model=wanted
         ),
+        run_command=run_command,
         session_id=session,
     )
     asyncio.run(_talk(talk, plain=plain))

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from .chat_commands import COMMANDS
 from .chat_talk import Talk
 
 OFFERED: Final = 50
@@ -11,8 +12,6 @@ OFFERED: Final = 50
 
 def candidates(before: str, talk: Talk) -> tuple[int, list[str]]:
     """Where the word under the cursor begins, and what it may become. ``before``: text up to the cursor."""
-    from .chat_commands import COMMANDS
-
     start = max(before.rfind(" "), before.rfind("\n")) + 1
     word = before[start:]
     if start == 0 and word.startswith("/"):

@@ -7,7 +7,7 @@ once), unless a question about a tool is open and the line answers it.
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
@@ -56,6 +56,8 @@ Look: TypeAlias = Callable[[str | None], Surroundings]
 """What the files around a session's workspace say. May block; called in a thread."""
 Opener: TypeAlias = Callable[[Surroundings, str | None, Approver], Agent]
 """Makes an agent for a model (None: the settings' or the session's own)."""
+Commands: TypeAlias = Callable[["Talk", str], Awaitable[bool]]
+"""Runs a line that is a command; False if it is none. Raises LockstitchError."""
 
 
 class Talk:
@@ -67,6 +69,7 @@ class Talk:
         *,
         look: Look,
         make_agent: Opener,
+        run_command: Commands,
         session_id: str | None,
     ) -> None:
         """``around``: what ``look`` found for the first session."""
@@ -76,6 +79,7 @@ class Talk:
         self.reasons = chat_why.Reasons()
         self.model = around.settings.model
         self._make_agent = make_agent
+        self._run_command = run_command
         self._session_id = session_id
         self._view: View | None = None
         self._session: Session | None = None
@@ -194,8 +198,6 @@ class Talk:
     # ---- inputs ----
 
     async def _typed(self, text: str) -> None:
-        from .chat_commands import run_command
-
         self._armed = False
         if not self.view.interactive:
             await self._ready()
@@ -205,7 +207,7 @@ class Talk:
             self._decide(answer, text)
             return
         try:
-            if await run_command(self, text):
+            if await self._run_command(self, text):
                 return
             if self.busy:
                 await self.session.steer(text)

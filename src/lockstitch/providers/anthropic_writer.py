@@ -10,7 +10,8 @@ from ..schema.profiles import Profile
 from .anthropic_request import MARKED_MESSAGES, assemble, encode_message, split_system
 from .anthropic_rules import AnthropicRules, complete
 from .growing import Growing, UngroupedError
-from .request_writer import WholeWriter, Written
+from .request_writer import Written
+from .whole_writer import WholeWriter
 
 
 class AnthropicWriter:

@@ -21,7 +21,7 @@ class Dialect(NamedTuple):
     stream: str
     request: str
     rules: str
-    writer: str = "request_writer:WholeWriter"
+    writer: str = "whole_writer:WholeWriter"
 
 
 DIALECTS: Final[Mapping[str, Dialect]] = {

@@ -7,7 +7,8 @@ from ..schema.profiles import Profile
 from .gemini_request import assemble, encode_message, split_system
 from .gemini_rules import GeminiRules, complete
 from .growing import Growing, UngroupedError
-from .request_writer import WholeWriter, Written
+from .request_writer import Written
+from .whole_writer import WholeWriter
 
 
 class GeminiWriter:

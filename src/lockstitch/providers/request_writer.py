@@ -9,8 +9,6 @@ from typing import NamedTuple, Protocol
 
 from ..schema.messages import Request
 from ..schema.notes import Violation
-from ..schema.profiles import Profile
-from . import dialects
 from .wire_request import WireRequest
 
 
@@ -26,14 +24,3 @@ class RequestWriter(Protocol):
     def write(self, request: Request) -> Written:
         """The request in its protocol's format, checked. Raises CallerError as the protocol's ``encode``."""
         ...
-
-
-class WholeWriter:
-    """For protocols whose messages depend on their neighbours: every request is written from the start."""
-
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
-
-    def write(self, request: Request) -> Written:
-        wire = dialects.encode(request, self._profile)
-        return Written(wire, dialects.violations(wire.body, wire.dialect, self._profile))
