@@ -34,7 +34,9 @@ class Terminal:
         size = ["-x", str(width), "-y", str(height)]
         # env -i: the server's own variables must not leak in; cat: the last screen stays to be read.
         pairs = [f"{name}={value}" for name, value in environ.items()]
-        script = 'env -i "$@"; echo "ENDED $?"; exec cat'
+        # trap: a Ctrl-C that is a signal goes to the whole group, and the shell must outlive it
+        # (a trap is not inherited by what it starts, as ignoring would be).
+        script = 'trap : INT; env -i "$@"; echo "ENDED $?"; exec cat'
         inner = ["sh", "-c", script, "sh", *pairs, *command]
         self._tmux("new-session", "-d", "-s", "t", *size, "-c", str(cwd), *inner, config=True)
 

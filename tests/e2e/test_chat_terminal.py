@@ -6,6 +6,7 @@ Needs tmux. Where there is none the tests are skipped and say so; ``LOCKSTITCH_N
 import os
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -284,3 +285,18 @@ def test_a_session_is_picked_from_any_folder_and_goes_on_in_its_own(cli: Cli, ch
     terminal.line("Go on.")
     terminal.until("On.", " tokens in, ")
     assert len(cli.kinds("first", "user_message")) == 2
+
+
+@script_of("Plain.")
+def test_without_the_extra_chat_says_how_to_get_more_and_speaks_in_lines(
+    cli: Cli, chat: Chat, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['prompt_toolkit'] = None\n")
+    terminal = chat("--session", "s", PYTHONPATH=str(tmp_path))
+    terminal.until("pip install 'lockstitch[cli]'", "-- new session s")
+    terminal.line("Hi.")
+    terminal.until("Plain.", "tokens in, ")
+    terminal.keys("C-c")
+    terminal.until("Ctrl-C again")
+    terminal.keys("C-c")
+    assert terminal.until_ended() == 0

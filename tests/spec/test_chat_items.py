@@ -18,7 +18,8 @@ from lockstitch.cli.chat_items import (
     safe,
 )
 from lockstitch.cli.chat_paint import Painter, stable_part
-from lockstitch.cli.chat_plain import plain
+from lockstitch.cli.chat_plain import LINE_MAX as INPUT_MAX
+from lockstitch.cli.chat_plain import lines_of, plain
 from lockstitch.cli.chat_talk import _answer_in
 from lockstitch.schema.failures import failure
 
@@ -184,3 +185,22 @@ def test_why_tells_the_last_reason_and_those_before() -> None:
     ]
     assert reasons.text(2) == ["first", "  a"]
     assert reasons.text(3) == ["there are only 2 to tell of"]
+
+
+TYPED: dict[str, tuple[list[bytes], list[str]]] = {
+    "nothing": ([], []),
+    "lines in one read": ([b"a\nb\n"], ["a", "b"]),
+    "a line in pieces": ([b"a", b"b\nc\n"], ["ab", "c"]),
+    "a character in pieces": ([b"\xe6\xbc", b"\xa2\n"], ["\u6f22"]),
+    "the last line without its end": ([b"a\nb"], ["a", "b"]),
+    "ends of another system": ([b"a\r\n", b"b\r\n"], ["a", "b"]),
+    "an empty line": ([b"\n"], [""]),
+    "bytes that are no text": ([b"\xff\n"], ["\ufffd"]),
+    "a line without end, in bounded pieces": ([b"x" * INPUT_MAX, b"y\n"], ["x" * INPUT_MAX, "y"]),
+}
+
+
+@pytest.mark.parametrize(("reads", "lines"), TYPED.values(), ids=TYPED)
+def test_lines_of_input(reads: list[bytes], lines: list[str]) -> None:
+    coming = iter([*reads, b""])
+    assert list(lines_of(lambda: next(coming))) == lines

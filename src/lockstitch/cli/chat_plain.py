@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, TextIO, assert_never
 
 from .chat_items import (
@@ -21,6 +21,8 @@ from .chat_talk import Closed, Interrupted, Talk, Typed
 
 LINE_MAX: Final = 1024 * 1024
 """Bytes of one line of input; more than that is no line that somebody typed."""
+READ_BYTES: Final = 64 * 1024
+"""At once."""
 
 
 def plain(item: Item) -> Iterator[str]:
@@ -101,6 +103,19 @@ class LineView:
         self._out.flush()
 
 
+def lines_of(read: Callable[[], bytes | None]) -> Iterator[str]:
+    """The lines of what ``read`` gives, until it gives nothing: each as soon as it is whole, without its end."""
+    held = b""
+    while data := read():
+        *whole, held = (held + data).split(b"\n")
+        if len(held) >= LINE_MAX:
+            whole.append(held)
+            held = b""
+        yield from (line.decode(errors="replace").rstrip("\r") for line in whole)
+    if held:
+        yield held.decode(errors="replace").rstrip("\r")
+
+
 async def run_plain(talk: Talk) -> None:
     """The whole conversation, over stdin and stdout."""
     import signal
@@ -111,11 +126,12 @@ async def run_plain(talk: Talk) -> None:
     view.talk = talk
 
     def read() -> None:
-        # A loop that is closed has nobody left who would read.
-        with suppress(RuntimeError):
-            while data := sys.stdin.buffer.readline(LINE_MAX):
-                text = data.decode(errors="replace").rstrip("\r\n")
-                loop.call_soon_threadsafe(talk.inbox.put_nowait, Typed(text))
+        # Without a buffer: its lock, held by a thread that waits for a line, is fatal when Python ends.
+        with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as source, suppress(RuntimeError):
+            # A loop that is closed has nobody left who would read.
+            with suppress(OSError):  # a terminal that is gone, which is an end as well
+                for text in lines_of(lambda: source.read(READ_BYTES)):
+                    loop.call_soon_threadsafe(talk.inbox.put_nowait, Typed(text))
             loop.call_soon_threadsafe(talk.inbox.put_nowait, Closed())
 
     with suppress(NotImplementedError):  # Windows has no handlers in its loop
