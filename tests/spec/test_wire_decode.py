@@ -134,6 +134,7 @@ DECODING = (
         "providers/event_translator.py",
         "providers/response*.py",
         "providers/frames.py",
+        "providers/split_characters.py",
     ),
     *("history/decode.py",),
 )

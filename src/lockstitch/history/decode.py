@@ -342,7 +342,8 @@ class Decoder:
 
     def _document(self) -> Any | None:
         try:
-            return frames.parse(b"".join(self._buffer).removeprefix(b"\xef\xbb\xbf"), self._notebook)
+            body = b"".join(self._buffer).removeprefix(b"\xef\xbb\xbf")
+            return frames.parse(body, self._notebook, self._translator.keep_halves)
         except strict_json.InvalidJson:
             return None
 

@@ -8,12 +8,11 @@ https://platform.claude.com/docs/build-with-claude/handling-stop-reasons (read 2
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from ..schema.blocks import Opaque
 from ..schema.failures import FailureCode, failure
 from ..schema.profiles import Profile
 from ..schema.usage import Usage
+from ..wire import strict_json
 from .call_slots import CallDelta
 from .event_translator import EventTranslator, number_of, object_of, objects_of, text_of
 from .openai_chat_usage import count
@@ -247,13 +246,13 @@ def _input_text(value: Any) -> str:
     """Input given as a value, as JSON text; the empty object that every block starts with says nothing."""
     if value is None or value in ({}, ""):
         return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else strict_json.encoded(value)
 
 
 def _parsed(text: str) -> Any:
     try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        return strict_json.parse(strict_json.well_formed(text))
+    except strict_json.InvalidJson:
         return text
 
 

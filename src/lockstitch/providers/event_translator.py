@@ -51,6 +51,9 @@ class EventTranslator(ABC):
     def notes(self) -> list[Note]:
         return self._builder.notes
 
+    def keep_halves(self) -> None:
+        self._builder.keep_halves()
+
     def frame(self, data: bytes, event: str) -> list[Chunk]:
         if not self._builder.finished:
             self._read(data, event)
@@ -116,7 +119,7 @@ class EventTranslator(ABC):
             self._close()
             return
         try:
-            value = frames.parse(data, self._builder.notebook)
+            value = frames.parse(data, self._builder.notebook, self._builder.keep_halves)
         except InvalidJson as error:
             self._unreadable(data, event, error.reason)
             return

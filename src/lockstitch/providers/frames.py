@@ -4,7 +4,7 @@ it.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
@@ -22,28 +22,26 @@ _OK_CODES: Final = ("", "0", "200", "ok", "success")
 """Values of a ``code`` that gateways write into answers that are no errors."""
 
 
-def parse(data: bytes, notebook: NoteBook | None = None) -> Any:
+def parse(
+    data: bytes, notebook: NoteBook | None = None, keep_halves: Callable[[], None] | None = None
+) -> Any:
     """The value of one frame; what had to be replaced in it is noted. Raises InvalidJson.
 
     More lenient than ``strict_json``, because a frame carries more than what is wanted of it: NaN and
     Infinity (vLLM writes them into log probabilities) are None, control characters in strings and invalid
-    UTF-8 pass.
+    UTF-8 pass. Halves of surrogate pairs become U+FFFD; with ``keep_halves``, which is called if there are
+    any, they stay, because the other half may be in another frame.
     """
     if data.count(b"{") + data.count(b"[") <= strict_json.MAX_DEPTH:
         try:
             return msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError):
             pass  # the lenient way tells whether it is JSON at all
-    return _parse_leniently(data, notebook)
+    return _parse_leniently(data, notebook, keep_halves)
 
 
-def _parse_leniently(data: bytes, notebook: NoteBook | None) -> Any:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = data.decode("utf-8", "replace")
-        if notebook is not None:
-            notebook.add("invalid_utf8")
+def _parse_leniently(data: bytes, notebook: NoteBook | None, keep_halves: Callable[[], None] | None) -> Any:
+    text = _decoded(data, notebook)
     if strict_json.depth(text) > strict_json.MAX_DEPTH:
         raise InvalidJson(f"nested deeper than {strict_json.MAX_DEPTH}")
     try:
@@ -51,9 +49,27 @@ def _parse_leniently(data: bytes, notebook: NoteBook | None) -> Any:
     except (ValueError, RecursionError) as error:
         raise InvalidJson(str(error)) from error
     clean = strict_json.well_formed_value(value)
-    if notebook is not None and clean != value:
+    if clean == value:
+        return clean
+    if keep_halves is not None:
+        keep_halves()
+        return value
+    if notebook is not None:
         notebook.add("lone_surrogate")
     return clean
+
+
+def _decoded(data: bytes, notebook: NoteBook | None) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        if notebook is not None:
+            notebook.add("invalid_utf8")
+    try:
+        # CESU-8: each half of a pair was encoded by itself, as Java's modified UTF-8 has it.
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace")
 
 
 def glued(data: bytes, notebook: NoteBook) -> list[bytes] | None:

@@ -11,8 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
+from ..wire import strict_json
 from .event_translator import objects_of, text_of
 
 _STEP: Final = re.compile(r"""\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]|\["([^"]*)"\]""")
@@ -53,7 +52,7 @@ class PartialCall:
     def arguments(self, *, ended: bool) -> str:
         """As JSON text, which is cut off where the stream was, or where a piece had no place."""
         self._close()
-        text = msgspec.json.encode(self._arguments).decode()
+        text = strict_json.encoded(self._arguments)
         return text if ended and not self._broken else text[:-1]
 
     def _put(self, piece: Mapping[str, Any]) -> bool:

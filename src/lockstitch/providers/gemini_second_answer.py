@@ -9,8 +9,7 @@ into every frame: an answer doubled is better than one that lost its end.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
+from ..wire import strict_json
 from .event_translator import object_of, objects_of, text_of
 
 _Value = Mapping[str, Any]
@@ -65,7 +64,7 @@ class _Content:
             if isinstance(part.get("text"), str):
                 kind, text = ("thought" if part.get("thought") is True else "text"), part["text"]
             else:
-                kind, text = "part", msgspec.json.encode(part).decode()
+                kind, text = "part", strict_json.encoded(part)
             if text and self._said and self._said[-1][0] == kind != "part":
                 self._said[-1][1].append(text)
             elif text:
@@ -73,7 +72,7 @@ class _Content:
 
     @property
     def said(self) -> list[tuple[str, str]]:
-        return [(kind, "".join(texts)) for kind, texts in self._said]
+        return [(kind, strict_json.well_formed("".join(texts))) for kind, texts in self._said]
 
 
 def _labelled(value: _Value) -> bool:

@@ -10,12 +10,11 @@ FunctionCall, FinishReason, BlockedReason, GenerateContentResponseUsageMetadata)
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from ..schema.blocks import Base64Source, Image, Opaque
 from ..schema.failures import FailureCode, failure
 from ..schema.profiles import Profile
 from ..schema.usage import Usage
+from ..wire import strict_json
 from .call_slots import CallDelta
 from .event_translator import EventTranslator, object_of, objects_of, text_of
 from .gemini_partial_args import PartialCall, is_partial
@@ -218,4 +217,4 @@ class GeminiStream(EventTranslator):
 def _arguments(value: Any) -> str:
     if value is None or value == "":
         return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else strict_json.encoded(value)

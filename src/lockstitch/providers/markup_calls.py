@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-import msgspec
-
 from ..wire import strict_json
 from .markup import Section, pattern
 
@@ -35,7 +33,7 @@ def read_calls(section: Section) -> list[MarkedCall] | None:
     """
     if not section.complete:
         return None
-    calls = _READERS[section.family](section.text)
+    calls = _READERS[section.family](strict_json.well_formed(section.text))
     return calls if calls and all(call.name for call in calls) else None
 
 
@@ -65,7 +63,8 @@ def _json_calls(inner: str) -> list[MarkedCall] | None:
         if not isinstance(function, dict) or not isinstance(name, str):
             return None
         arguments = function.get("arguments", function.get("parameters", {}))
-        calls.append(MarkedCall(name, arguments if isinstance(arguments, str) else _encode(arguments)))
+        text = arguments if isinstance(arguments, str) else strict_json.encoded(arguments)
+        calls.append(MarkedCall(name, text))
     return calls
 
 
@@ -76,7 +75,7 @@ def _glm(inner: str) -> list[MarkedCall] | None:
     pairs = _blocks(inner, r"<arg_key>([^<]*)</arg_key>\s*<arg_value>", "</arg_value>")
     if pairs is None:
         return None
-    return [MarkedCall(name, _encode({head[1].strip(): value for head, value in pairs}))]
+    return [MarkedCall(name, strict_json.encoded({head[1].strip(): value for head, value in pairs}))]
 
 
 def _dsml(text: str) -> list[MarkedCall] | None:
@@ -103,7 +102,7 @@ def _dsml_arguments(body: str) -> str:
             values[head[1]] = strict_json.parse(value)
         except strict_json.InvalidJson:
             return body.strip()
-    return _encode(values)
+    return strict_json.encoded(values)
 
 
 def _deepseek_tokens(text: str) -> list[MarkedCall] | None:
@@ -165,13 +164,9 @@ def _named(body: str, begin: str) -> str:
     parameters = _blocks(body, begin, "</parameter>")
     if parameters is None:
         return body.strip()
-    return _encode(
+    return strict_json.encoded(
         {head[1].strip(): value.removeprefix("\n").removesuffix("\n") for head, value in parameters}
     )
-
-
-def _encode(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 _READERS: Final[Mapping[str, Callable[[str], list[MarkedCall] | None]]] = {

@@ -3,9 +3,12 @@
 from typing import Final
 
 from ..schema.notes import Note
+from ..wire.strict_json import well_formed
 
 _DISTINCT_MAX: Final = 64
 _DETAIL_MAX: Final = 300
+_READ_MAX: Final = 4 * _DETAIL_MAX
+"""Characters of a detail that are looked at: a provider may write megabytes into it."""
 
 
 class NoteBook:
@@ -15,7 +18,7 @@ class NoteBook:
         self._counts: dict[tuple[str, str], int] = {}
 
     def add(self, kind: str, detail: str = "", count: int = 1) -> None:
-        key = (kind, " ".join(detail.split())[:_DETAIL_MAX])
+        key = (kind, " ".join(well_formed(detail[:_READ_MAX]).split())[:_DETAIL_MAX])
         if key not in self._counts and len(self._counts) >= _DISTINCT_MAX:
             key = (kind, "")
         self._counts[key] = self._counts.get(key, 0) + count

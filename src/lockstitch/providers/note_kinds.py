@@ -137,6 +137,10 @@ NOTE_KINDS: Final[Mapping[str, NoteKind]] = {
         "the text holds half of a UTF-16 pair, which became U+FFFD",
         "do not cut the text between the two halves of a surrogate pair",
     ),
+    "split_character": NoteKind(
+        "the two halves of a UTF-16 pair came in different deltas; they were put together",
+        "do not cut the text between the two halves of a surrogate pair",
+    ),
     "invalid_utf8": NoteKind(
         "a frame holds bytes that are not UTF-8, which became U+FFFD",
         "do not cut or re-encode the bytes of a character",

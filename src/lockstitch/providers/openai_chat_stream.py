@@ -125,6 +125,9 @@ class OpenAiChatStream:
     def notes(self) -> list[Note]:
         return self._builder.notes
 
+    def keep_halves(self) -> None:
+        self._builder.keep_halves()
+
     def frame(self, data: bytes, event: str) -> list[Chunk]:
         return self.frames(((data, event),))[0]
 
@@ -231,7 +234,7 @@ class OpenAiChatStream:
             self.terminal = True
             return
         try:
-            value = frames.parse(data, self._builder.notebook)
+            value = frames.parse(data, self._builder.notebook, self._builder.keep_halves)
         except InvalidJson as error:
             parts = frames.glued(data, self._builder.notebook)
             if parts is not None:

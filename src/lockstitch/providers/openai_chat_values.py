@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Final
 
-import msgspec
+from ..wire import strict_json
 
 _REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 
@@ -53,7 +53,7 @@ def identity_of(entry: Mapping[str, Any]) -> tuple[str | None, str | None, str]:
 def _arguments_text(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else strict_json.encoded(value)
 
 
 def objects_of(value: Any) -> Iterator[dict[str, Any]]:

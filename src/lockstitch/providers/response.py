@@ -30,6 +30,7 @@ from .call_slots import Call, CallDelta, CallSlots
 from .markup_calls import MarkedCall
 from .note_book import NoteBook
 from .response_blocks import BlockWriter, Slot, TextKind, finished_block
+from .split_characters import SplitCharacters, rest_of
 from .text_sorter import TextSorter
 from .think_tags import Part
 from .translator import Mint
@@ -68,6 +69,7 @@ class ResponseBuilder:
         self._reason: Reason | None = None
         self._failure: Failure | None = None
         self._unreadable: str | None = None
+        self._split: SplitCharacters | None = None
 
     @property
     def begun(self) -> bool:
@@ -97,6 +99,13 @@ class ResponseBuilder:
     @property
     def notes(self) -> list[Note]:
         return self.notebook.notes()
+
+    def keep_halves(self) -> None:
+        """From here on pieces may begin and end with half a character; its halves are put together again."""
+        if self._split is None:
+            split, take = SplitCharacters(self.notebook), self._writer.take
+            self._split = split
+            self.take = lambda: split.mended(take())
 
     # ---- text and reasoning ------------------------------------------------------------------
 
@@ -171,6 +180,8 @@ class ResponseBuilder:
         """One entry about a call; returns the call it belongs to. An entry that says nothing is no call."""
         if self.finished or not (delta.id or delta.name or delta.arguments):
             return None
+        if self._split is not None:
+            delta.id, delta.name = self._split.clean(delta.id), self._split.clean(delta.name)
         if not self._call_last:
             self._call_last = True
             self._give(self._sorter.pause(), self._writer.text_part)
@@ -209,11 +220,11 @@ class ResponseBuilder:
         if call is None or self.finished or not whole:
             return
         said = call.arguments
-        if whole.startswith(said) and call.whole is None:
-            if whole != said:
-                call.parts.append(whole[len(said) :])
-                self._writer.settled(call)
-        elif whole != said:
+        rest = rest_of(whole, said) if call.whole is None else None
+        if rest:
+            call.parts.append(rest)
+            self._writer.settled(call)
+        elif rest is None and whole != said:
             call.whole = whole
             self.note("arguments_replaced", call.name or "")
 
@@ -406,9 +417,9 @@ class ResponseBuilder:
                 self._writer.text(piece, part)
 
     def _missing(self, kind: TextKind, part: Hashable, whole: str) -> str:
-        said = "".join(self._raw.get((kind, part), ()))
-        if whole.startswith(said):
-            return whole[len(said) :]
+        rest = rest_of(whole, "".join(self._raw.get((kind, part), ())))
+        if rest is not None:
+            return rest
         if whole:
             self.note("text_differs", f"the {kind} of part {part}")
         return ""

@@ -14,12 +14,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-import msgspec
-
 from ..schema.blocks import Opaque
 from ..schema.failures import Failure, failure
 from ..schema.profiles import Profile
 from ..schema.usage import Usage
+from ..wire import strict_json
 from . import frames
 from .call_slots import CallDelta
 from .event_translator import EventTranslator, number_of, object_of, objects_of, text_of
@@ -343,4 +342,4 @@ def _response_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
 def _arguments_text(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else strict_json.encoded(value)

@@ -41,6 +41,9 @@ class Translator(Protocol):
     def frame(self, data: bytes, event: str) -> list[Chunk]:
         """Chunks of one frame; ``event`` is empty where the frame had no event field."""
 
+    def keep_halves(self) -> None:
+        """The next document holds halves of surrogate pairs: no chunk may."""
+
     def document(self, value: Any) -> list[Chunk]:
         """Chunks of a whole JSON answer where a stream was expected; ``end`` must follow."""
 

@@ -15,7 +15,6 @@ MAX_DEPTH: Final = 100
 
 REPLACEMENT: Final = "\ufffd"
 
-_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _STRUCTURE = re.compile(r'[\[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
@@ -62,14 +61,24 @@ def arguments(text: str) -> dict[str, Any]:
 
 
 def well_formed(text: str) -> str:
-    """The text with each lone surrogate replaced by U+FFFD; the same object if there is none."""
+    """The text with each lone surrogate replaced by U+FFFD, and pairs put together; the same object if there
+    is none.
+    """
     if text.isascii():
         return text
     try:
         text.encode()
     except UnicodeEncodeError:
-        return _LONE_SURROGATE.sub(REPLACEMENT, text)
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def encoded(value: Any) -> str:
+    """A parsed value as JSON text, well-formed whatever it holds."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
+        return msgspec.json.encode(well_formed_value(value)).decode()
 
 
 def well_formed_value(value: Any) -> Any:

@@ -1,0 +1,118 @@
+"""Characters whose two UTF-16 halves came in different deltas, put together; and no half ever given out.
+
+Gateways that cut text by UTF-16 units (JavaScript, Java, C#) end one delta with ``\\ud83d`` and begin the
+next with ``\\ude00``. A response in which a frame holds a half is mended here, where its chunks leave; every
+other one never comes here.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ..schema.chunks import BlockEnd, Chunk, ReasoningDelta, TextDelta, ToolCallDelta
+from ..wire.strict_json import REPLACEMENT, well_formed, well_formed_value
+from .note_book import NoteBook
+
+_Delta = TextDelta | ReasoningDelta | ToolCallDelta
+_SAID_IN_DELTAS: Final = ("text", "arguments")
+"""Fields of a block that repeat its deltas, whose halves were noted there."""
+
+
+class SplitCharacters:
+    """Mends the chunks of one response. The deltas of a block add up to the same for every split of it."""
+
+    def __init__(self, notebook: NoteBook) -> None:
+        self._notebook = notebook
+        self._held: dict[int, _Delta] = {}
+        """By block, a delta that is the first half of a character."""
+
+    def mended(self, chunks: list[Chunk]) -> list[Chunk]:
+        """The chunks with whole characters only. Half of one is held back until more of its block comes."""
+        out: list[Chunk] = []
+        for chunk in chunks:
+            match chunk:
+                case TextDelta() | ReasoningDelta():
+                    if text := self._joined(chunk, chunk.text):
+                        out.append(msgspec.structs.replace(chunk, text=text))
+                case ToolCallDelta():
+                    arguments = self._joined(chunk, chunk.arguments)
+                    if arguments or chunk.id or chunk.name:
+                        out.append(msgspec.structs.replace(chunk, arguments=arguments))
+                case _ if hasattr(chunk, "kind"):  # the start of another block
+                    out.append(chunk)
+                case _:
+                    out += self._rest()
+                    out.append(self._clean(chunk))
+        return out
+
+    def clean(self, text: str | None) -> str | None:
+        """An id or a name, which cannot go on in a later delta."""
+        formed = text if text is None else well_formed(text)
+        if formed != text:
+            self._notebook.add("lone_surrogate")
+        return formed
+
+    def _joined(self, delta: _Delta, piece: str) -> str:
+        held = self._held.pop(delta.index, None)
+        if held is not None:
+            whole = _piece(held) + piece
+            if "\udc00" <= piece[:1] <= "\udfff":
+                self._notebook.add("split_character")
+        else:
+            whole = piece
+        if "\ud800" <= whole[-1:] <= "\udbff":
+            self._held[delta.index] = _with(delta, whole[-1])
+            whole = whole[:-1]
+        formed = well_formed(whole)
+        if formed.count(REPLACEMENT) > whole.count(REPLACEMENT):
+            self._notebook.add("lone_surrogate")
+        return formed
+
+    def _rest(self) -> list[Chunk]:
+        """What is held back when no more can come."""
+        held, self._held = self._held, {}
+        for _ in held:
+            self._notebook.add("lone_surrogate")
+        return [_with(delta, REPLACEMENT) for delta in held.values()]
+
+    def _clean(self, chunk: Chunk) -> Chunk:
+        whole = chunk.block if isinstance(chunk, BlockEnd) else chunk
+        formed = _formed(whole)
+        if any(
+            getattr(formed, name) != getattr(whole, name)
+            for name in whole.__struct_fields__
+            if name not in _SAID_IN_DELTAS
+        ):
+            self._notebook.add("lone_surrogate")
+        return BlockEnd(chunk.index, formed) if isinstance(chunk, BlockEnd) else formed
+
+
+def rest_of(whole: str, said: str) -> str | None:
+    """What a text adds to its beginning, which may end within a character; None if it begins otherwise."""
+    if whole.startswith(said):
+        return whole[len(said) :]
+    units, before = (text.encode("utf-16-le", "surrogatepass") for text in (whole, said))
+    if not units.startswith(before):
+        return None
+    return units[len(before) :].decode("utf-16-le", "surrogatepass")
+
+
+def _piece(delta: _Delta) -> str:
+    return delta.arguments if isinstance(delta, ToolCallDelta) else delta.text
+
+
+def _with(delta: _Delta, piece: str) -> _Delta:
+    if isinstance(delta, ToolCallDelta):
+        return ToolCallDelta(delta.index, piece)
+    return msgspec.structs.replace(delta, text=piece)
+
+
+def _formed(value: Any) -> Any:
+    """A value of any type in a chunk, with whole characters only."""
+    if isinstance(value, msgspec.Struct):
+        fields = {name: _formed(getattr(value, name)) for name in value.__struct_fields__}
+        return msgspec.structs.replace(value, **fields)
+    if isinstance(value, Mapping):
+        return {well_formed(str(key)): _formed(item) for key, item in value.items()}
+    return [_formed(item) for item in value] if isinstance(value, list) else well_formed_value(value)
