@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lockstitch.agent.api import Agent
+from lockstitch.agent.carried import Carried
 from lockstitch.agent.requests import RequestMaker
-from lockstitch.agent.resume import Carried
 from lockstitch.cli import demo_story as story
 from lockstitch.cli.demo import _play
 from lockstitch.cli.demo_print import Narrator

@@ -31,13 +31,13 @@ from ..tools.approval import Policy
 from ..tools.contract import Tool, ToolContext
 from . import portal
 from .approval import Approvals, Approver
+from .carried import Carried
 from .compaction import Compactor
 from .events import UserEvent
 from .hooks import Hooks
 from .messages import log_reader
 from .requests import RequestMaker
 from .result import Result
-from .resume import Carried
 from .rewriting import complete
 from .session import Parts, Session, content_of
 from .shared import Shared

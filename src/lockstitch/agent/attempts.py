@@ -16,6 +16,7 @@ from ..schema.events import (
 from ..schema.failures import Failure
 from ..schema.usage import Usage
 from . import calls, turns
+from .carried import is_server_error
 from .effects import Append, AskErrorHook, CallModel, Effect, Emit, Flush, StoreMessage, WaitRetry
 from .events import AttemptDiscarded, Retrying
 from .inputs import (
@@ -26,7 +27,7 @@ from .inputs import (
     RequestReady,
     RequestUnfit,
 )
-from .recovery import MAX_LOWERED, disposition, is_server_error, next_rung, refused_tool
+from .recovery import MAX_LOWERED, disposition, next_rung, refused_tool
 from .state import MAX_COMPACTIONS, Calling, Compacting, Ending, Judging, State, Storing, Waiting
 from .turns import Move
 

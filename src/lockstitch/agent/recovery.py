@@ -21,11 +21,6 @@ def disposition(failure: Failure) -> Recovery:
     return "retry" if way == "none" and failure.retryable else way
 
 
-def is_server_error(failure: Failure) -> bool:
-    """A 5xx that says nothing about the load: it may hide a refusal of the request itself."""
-    return failure.code == "SERVER" and failure.status is not None and failure.status >= 500
-
-
 def refused_tool(failure: Failure, tools: Sequence[str], without: Sequence[str]) -> str | None:
     """The tool whose definition a provider refused, by its name or its number in the request's list.
 

@@ -27,9 +27,9 @@ from ..schema.messages import Options, Request
 from ..schema.notes import Anomaly, Violation
 from ..session.blobs import Blobs, with_media
 from ..tools.registry import Registry
+from .carried import Carried, repair_key
 from .events import Repaired, UserEvent
 from .inputs import RequestReady, RequestUnfit
-from .resume import Carried, repair_key
 
 VIOLATIONS_SHOWN: Final = 3
 _SECRET_NAME: Final = re.compile(r"key|token|secret|sig|pass|auth", re.IGNORECASE)

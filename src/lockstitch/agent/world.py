@@ -21,9 +21,9 @@ from ..tools.registry import Registry
 from . import events
 from . import inputs as got
 from .approval import Approvals
+from .carried import Carried
 from .hooks import Hooks
 from .requests import RequestMaker
-from .resume import Carried
 
 
 class Log(Protocol):
