@@ -3,6 +3,7 @@
 import pytest
 
 from lockstitch.llm.retry import GiveUp, RetryAfter, RetryPolicy, after_failure, spoken
+from lockstitch.providers.retry_after import LONGEST_S
 from lockstitch.schema.failures import RETRYABLE, failure
 
 POLICY = RetryPolicy()
@@ -62,7 +63,13 @@ def test_jitter_lengthens_a_wait_by_at_most_a_tenth() -> None:
 
 ASKED = {
     "a Retry-After is kept": (20.0, RetryAfter(20.0)),
-    "also one shorter than our own wait": (0.0, RetryAfter(0.0)),
+    "also one shorter than our own wait": (1.0, RetryAfter(1.0)),
+    "none at all grows like our own, or all retries would be gone at once": (0.0, RetryAfter(2.0)),
+    "a tenth of a second too": (0.1, RetryAfter(2.0)),
+    "an absurd one is a long one": (
+        LONGEST_S,
+        GiveUp("RATE_LIMIT: the provider asks to come back in more than a year"),
+    ),
     "up to a minute": (60.0, RetryAfter(60.0)),
     "beyond a minute the turn fails and says when": (
         61.0,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from ..providers.retry_after import LONGEST_S
 from ..schema.failures import RETRYABLE, Failure, FailureCode
 
 
@@ -57,6 +58,8 @@ class GiveUp:
 
 Decision: TypeAlias = RetryAfter | GiveUp
 
+SHORT_S: Final = 1.0
+"""Providers also ask for no wait at all: in a header that is rounded down, or a date past by their clock."""
 HOPELESS: Final = frozenset({"over_whole_limit"})
 """Subkinds under which the same request can never pass: its own recovery must change it first."""
 
@@ -69,7 +72,7 @@ def after_failure(
     ``retry`` counts up from 1: the retry that would come now. ``elapsed_s`` is the time since the first
     attempt of the step began. ``jitter`` in [0, 1) spreads the wait upwards by at most ``jitter_ratio``, so
     that clients that failed together do not come back together; a wait the provider asked for is never
-    shortened.
+    shortened. One of under a second grows like our own: else all retries were gone before anything changed.
     """
     if failure.code not in policy.retryable:
         return GiveUp(f"{failure.code} is not retried")
@@ -85,7 +88,9 @@ def after_failure(
         )
     # 64 doublings exceed any limit; the bound keeps a wild count from becoming a huge integer
     own_s = min(policy.initial_delay_s * 2 ** min(max(retry - 1, 0), 64), backoff.max_delay_s)
-    delay_s = (own_s if asked_s is None else asked_s) * (1 + policy.jitter_ratio * jitter)
+    if asked_s is None or asked_s < SHORT_S:
+        asked_s = max(asked_s or 0.0, own_s)
+    delay_s = asked_s * (1 + policy.jitter_ratio * jitter)
     if elapsed_s + delay_s > policy.max_elapsed_s:
         return GiveUp(f"{failure.code}: {spoken(policy.max_elapsed_s)} for retries are used up")
     return RetryAfter(delay_s)
@@ -93,6 +98,8 @@ def after_failure(
 
 def spoken(seconds: float) -> str:
     """A delay as people say it: ``90 seconds``, ``15 minutes``, ``3.5 hours``; never nothing."""
+    if seconds >= LONGEST_S:
+        return "more than a year"
     for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"

@@ -91,11 +91,12 @@ def classify(
     fields = {str(name).lower(): str(value) for name, value in (headers or {}).items()}
     if said.delay_s is None:
         said.delay_s = retry_after.from_text(said.searched())
+    if said.delay_s is None:
+        said.delay_s = retry_after.from_headers(_passed_on(said, fields), now_s=now_s)
     seen = status if status is not None and status >= 300 else said.status
     name = profile.name if isinstance(profile, Profile) else profile or ""
     codes = provider_codes.numbered(said.codes, name)
     code, subkind = _decide(said, codes, seen, context_ratio)
-    delay_s = retry_after.from_headers(fields, now_s=now_s)
     text = _provider_text(said)
     failure = Failure(
         code=code,
@@ -104,13 +105,28 @@ def classify(
         ),
         retryable=code in RETRYABLE,
         status=status if status is not None and status >= 300 else said.status,
-        retry_after_s=said.delay_s if delay_s is None else delay_s,
+        retry_after_s=_delay_s(code, said, fields, now_s),
         request_id=request_id(fields) or said.request_id,
         provider_code=_provider_code(said),
         provider_message=text[:PROVIDER_MESSAGE_CHARS] or None,
         subkind=subkind,
     )
     return Classified(failure=failure, recovery=recovery_of(failure))
+
+
+def _delay_s(code: FailureCode, said: Said, fields: Mapping[str, str], now_s: float | None) -> float | None:
+    """The answer's headers, then its body, then when a limit begins anew."""
+    found = retry_after.from_headers(fields, now_s=now_s)
+    if found is None:
+        found = said.delay_s
+    for headers in (fields, _passed_on(said, fields)) if code in _LIMITS else ():
+        if found is None:
+            found = retry_after.from_reset_headers(headers, now_s=now_s)
+    return found
+
+
+def _passed_on(said: Said, fields: Mapping[str, str]) -> Mapping[str, str]:
+    return {"date": fields.get("date", ""), **said.headers}
 
 
 def recovery_of(failure: Failure) -> Recovery:
@@ -138,6 +154,7 @@ def request_id(headers: Mapping[str, str]) -> str | None:
     return None
 
 
+_LIMITS: Final = ("RATE_LIMIT", "OVERLOADED", "QUOTA")
 _BY_CODE: Final[Mapping[FailureCode, Recovery]] = {
     "CONTEXT_WINDOW_EXCEEDED": "compact",
     "REQUEST_TOO_LARGE": "drop_media",

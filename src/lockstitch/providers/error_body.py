@@ -18,6 +18,8 @@ SEARCHED_CHARS: Final = 8 * 1024
 """Texts of one body are searched up to here; errors are short, and what follows is an echo or a page."""
 PARSED_BYTES: Final = 1024 * 1024
 """A longer body is not parsed as JSON but searched as text."""
+HEADERS: Final = 64
+"""Headers within a body that are read."""
 DEPTH: Final = 8
 """Levels of nesting followed, JSON within a text counted; five is the deepest seen (a proxy and a proxy)."""
 
@@ -64,7 +66,11 @@ _NESTED_KEYS = (
     "fault",
     "data",
 )
-_DELAY_KEYS = ("retrydelay", "retry_after", "retryafter", "retry_after_seconds", "retry_after_s")
+_DELAY_KEYS = (
+    *("retrydelay", "retry_delay", "retry_after", "retry-after", "retryafter"),
+    *("retry_after_seconds", "retryafterseconds", "retry_after_s", "retry_in"),
+)
+_DELAY_MS_KEYS = ("retry_after_ms", "retryafterms", "retry-after-ms")
 _NO_BODY = ("(no body)", "no body", "null", "none", "{}", "[]", '""', "bad request")
 _CLIENT_SAW_NO_BODY = (
     "status code (no body)"  # what the openai and anthropic clients write; proxies pass it on
@@ -87,6 +93,8 @@ class Said:
     status: int | None = None
     """An HTTP status named inside the body."""
     delay_s: float | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    """Of the answer that a proxy passes on, with lower-case names."""
     param: str = ""
     html: bool = False
     empty: bool = False
@@ -155,7 +163,7 @@ def _collect(value: Any, said: Said, depth: int) -> None:
         case bool() | None:
             pass
         case int() | float() if depth == 0:
-            said.texts.append(str(value))
+            said.texts.append(_text_of(value))
         case _:
             pass
 
@@ -177,8 +185,12 @@ def _collect_object(value: Mapping[Any, Any], said: Said, depth: int) -> None:
         _note_status(fields.get(key), said)
     for key in _CODE_KEYS:
         _note_code(fields.get(key), said)
+    for key in _DELAY_MS_KEYS:
+        _note_delay(fields.get(key), said, unit_s=0.001)
     for key in _DELAY_KEYS:
         _note_delay(fields.get(key), said)
+    if isinstance(headers := fields.get("headers"), Mapping):
+        _note_headers(headers, said)
     if isinstance(where := fields.get("loc"), list | tuple):
         said.texts.append(".".join(str(part) for part in where[:16]))
     if isinstance(param := fields.get("param"), str) and not said.param:
@@ -203,23 +215,40 @@ def _note_code(item: Any, said: Said) -> None:
     if isinstance(item, bool):
         return
     if isinstance(item, int):
-        item = str(item)
+        item = _text_of(item)
     if isinstance(item, str) and item and len(item) <= 200 and item.lower() not in ("error", "none", "null"):
         said.codes.append(item)
 
 
-def _note_delay(item: Any, said: Said) -> None:
+def _note_delay(item: Any, said: Said, *, unit_s: float = 1.0) -> None:
+    """A delay as a number, a text of either kind, or RetryInfo's object (seconds are text where JSON comes of
+    a 64-bit integer). A negative one says nothing."""
+    if isinstance(item, Mapping):
+        item = item.get("seconds")
     delay = None
     if isinstance(item, str):
-        delay = retry_after.duration_s(item)
-        if delay is None and item.isascii() and item.isdigit() and len(item) < 10:
-            delay = float(item)
-    elif isinstance(item, int | float) and not isinstance(item, bool) and 0 <= item < 1e9:
-        delay = float(item)
-    elif isinstance(item, Mapping) and isinstance(item.get("seconds"), int):  # RetryInfo, not as text
-        delay = float(item["seconds"])
-    if delay is not None and said.delay_s is None:
-        said.delay_s = delay
+        delay = retry_after.number(item)
+        if delay is None:
+            delay, unit_s = retry_after.duration_s(item), 1.0
+    elif isinstance(item, int | float) and not isinstance(item, bool):
+        delay = float(min(item, retry_after.LONGEST_S / unit_s))  # before it is a float: integers have no end
+    if delay is not None and delay >= 0 and said.delay_s is None:
+        said.delay_s = retry_after.bounded(delay * unit_s)
+
+
+def _note_headers(headers: Mapping[Any, Any], said: Said) -> None:
+    for name, said_of in headers.items():
+        value = said_of[0] if isinstance(said_of, list) and len(said_of) == 1 else said_of
+        if isinstance(name, str) and isinstance(value, str | int | float) and len(said.headers) < HEADERS:
+            said.headers.setdefault(name.lower()[:200], _text_of(value)[:1000])
+
+
+def _text_of(value: str | float) -> str:
+    """A number as text; one that is too long to be written out is none."""
+    try:
+        return str(value)
+    except ValueError:
+        return ""
 
 
 def _json(text: str) -> Any:
