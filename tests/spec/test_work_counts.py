@@ -9,6 +9,7 @@ docs/performance.md says where the figures here come from.
 import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -23,8 +24,11 @@ from lockstitch.providers.catalog import profile
 from lockstitch.schema.blocks import Text, ToolCall, ToolResult
 from lockstitch.schema.events import AssistantDelta, AttemptStart, SessionStart, StepStart, TurnStart
 from lockstitch.schema.messages import Message, Request
+from lockstitch.session import listing
+from lockstitch.session.file_index import FileIndex
 from lockstitch.session.intake import admit
 from lockstitch.session.log_state import LogState
+from lockstitch.wire.jsonl import encode
 from lockstitch.wire.sse import SseDecoder
 
 FEW, MANY = 200, 800
@@ -222,3 +226,22 @@ def test_folding_an_event_costs_the_same_in_a_short_and_a_long_session() -> None
         return calls_of(lambda: [context.apply(event) for event in events]).total()
 
     assert fold(4 * FEW) / (4 * FEW) <= fold(FEW) / FEW * SLACK
+
+
+def test_a_session_that_the_index_knows_costs_a_listing_one_decoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "VERIFIED_MAX", 3)
+
+    def listed(sessions: int) -> Counter[str]:
+        root = tmp_path / str(sessions)
+        for number in range(sessions):
+            (root / f"s{number}").mkdir(parents=True)
+            (root / f"s{number}" / "log.jsonl").write_bytes(encode(0, number, SessionStart(1, f"s{number}")))
+        index = FileIndex(root)
+        assert len(index.listing() or ()) == sessions
+        found = calls_of(index.listing)
+        index.close()
+        return found
+
+    assert listed(40) - listed(10) == Counter({PARSE: 30})

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Tokens billed. Buckets are disjoint: the prompt is input + cache_read + cache_write."""
 
     input_tokens: int = 0

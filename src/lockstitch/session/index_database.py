@@ -5,13 +5,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 import apsw
 
 from .file_calls import FileCalls
 
-INDEX_VERSION: Final = 4
+INDEX_VERSION: Final = 5
 """Of the tables and of what is put into them. Another one in the file: it is made anew."""
 _BUSY_MS: Final = 3_000
 
@@ -27,8 +27,9 @@ CREATE TABLE sessions (
     updated_ms INTEGER NOT NULL,
     dirty INTEGER NOT NULL
 ) STRICT;
--- Holds all that a listing asks about each session before it reads what it shows.
-CREATE INDEX latest_sessions ON sessions (updated_ms DESC, key, dirty, stamp, fingerprint);
+-- Holds all that a listing asks of each session, in its order: looking up or sorting the rows of ten thousand
+-- takes longer than everything else that a listing does.
+CREATE INDEX latest_sessions ON sessions (updated_ms DESC, key, dirty, stamp, fingerprint, info);
 CREATE TABLE facts (
     session INTEGER PRIMARY KEY REFERENCES sessions ON DELETE CASCADE,
     facts BLOB NOT NULL
@@ -57,7 +58,9 @@ class IndexFile:
         self._connection: apsw.Connection | None = None
 
     def run(self, work: Callable[[apsw.Connection], T], *, write: bool = False) -> T:
-        """Do ``work``, with ``write`` in a transaction. A file that turns out to be no index is made anew.
+        """Do ``work`` in one transaction; a file that turns out to be no index is made anew.
+
+        Without ``write`` it only reads, and sees one state whatever other processes write meanwhile.
 
         Raises apsw.Error if it cannot be used now, OSError if its place cannot be.
         """
@@ -75,9 +78,7 @@ class IndexFile:
     def _run(self, work: Callable[[apsw.Connection], T], *, write: bool) -> T:
         connection = self._connected()
         try:
-            if not write:
-                return work(connection)
-            with _transaction(connection):
+            with _transaction(connection, "IMMEDIATE" if write else "DEFERRED"):
                 return work(connection)
         except BaseException:
             self._disconnect()
@@ -116,7 +117,7 @@ def _connect(path: Path) -> apsw.Connection | None:
         connection.pragma("synchronous", "off")
         connection.pragma("journal_mode", "wal")
         connection.pragma("foreign_keys", True)
-        with _transaction(connection):
+        with _transaction(connection, "IMMEDIATE"):
             if connection.execute("SELECT count(*) FROM sqlite_schema").get == 0:
                 connection.execute(_SCHEMA)
                 connection.pragma("user_version", INDEX_VERSION)
@@ -132,8 +133,8 @@ def _connect(path: Path) -> apsw.Connection | None:
 
 
 @contextmanager
-def _transaction(connection: apsw.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
+def _transaction(connection: apsw.Connection, kind: Literal["IMMEDIATE", "DEFERRED"]) -> Iterator[None]:
+    connection.execute(f"BEGIN {kind}")
     try:
         yield
     except BaseException:

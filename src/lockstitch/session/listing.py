@@ -65,7 +65,7 @@ def bring_up_to_date(
 ) -> list[SessionInfo]:
     """Read what the index does not know; the lines of sessions that cannot be read. See ``list_sessions``."""
     known = index.known()
-    index.forget([entry.key for entry in known if entry.key not in present])
+    index.forget([key for key, *_ in known if key not in present])
     unknown = dict(present)
     problems: list[SessionInfo] = []
     settled = 0

@@ -86,8 +86,8 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.records > 0 and not (self.set_aside or self.missing or self.torn_bytes or self.defects)
 
 
-class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a listing."""
+class SessionInfo(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One line of a listing. It is in no cycle, so the garbage collector need not watch the many of them."""
 
     id: str
     path: str = ""
