@@ -3,12 +3,17 @@
 import gzip
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from chat_streams import DONE, body, call, calls_of, delta, end, ending_of, entry, frame, notes_of, text_of
 
 from lockstitch.history.decode import Decoded, Decoder, decode
+from lockstitch.providers.classify import recovery_of
+from lockstitch.providers.response_blocks import BLOCKS_MAX
+from lockstitch.schema.blocks import ToolCall
+from lockstitch.schema.chunks import Finish
 from lockstitch.schema.errors import CallerError
 
 STREAM = body([delta("ok"), *end("stop")])
@@ -241,14 +246,69 @@ LIMITS: dict[str, tuple[bytes, dict[str, int]]] = {
 def test_limits_end_the_response(name: str) -> None:
     data, limits = LIMITS[name]
     result = limited(data, **limits)
-    assert ending_of(result) == "MALFORMED_RESPONSE"
+    assert ending_of(result) == "OUTPUT_LIMIT"
     assert result.finish.failure is not None and "larger than" in result.finish.failure.message
+    # The same request would bring as much again.
+    assert (result.finish.failure.retryable, recovery_of(result.finish.failure)) == (False, "none")
 
 
 def test_a_gzip_bomb_is_not_inflated_past_the_limit() -> None:
     decoder = Decoder("openai-chat", response_max=2_000_000)
     decoder.feed(gzip.compress(b"data: " + b"a" * 30_000_000))
-    assert ending_of(decoder.result) == "MALFORMED_RESPONSE"
+    assert ending_of(decoder.result) == "OUTPUT_LIMIT"
+
+
+def test_a_bomb_behind_an_error_status_is_judged_by_its_status() -> None:
+    decoder = Decoder("openai-chat", status=503)
+    decoder.feed(gzip.compress(b'{"error":' + b" " * 30_000_000))
+    assert ending_of(decoder.result) == "SERVER"
+
+
+def chat_calls(count: int) -> list[Any]:
+    return [*(call(number, f"c{number}", "ls", "{}") for number in range(count)), *end("tool_calls")]
+
+
+def anthropic_blocks(count: int) -> list[Any]:
+    start = {"type": "content_block_start", "content_block": {"type": "text", "text": "a"}}
+    stop = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    return [*({**start, "index": number} for number in range(count)), stop, {"type": "message_stop"}]
+
+
+def responses_items(count: int) -> list[Any]:
+    done = {"type": "response.output_item.done", "item": {"type": "function_call", "name": "ls"}}
+    items = ({**done, "output_index": number} for number in range(count))
+    return [*items, {"type": "response.completed", "response": {"status": "completed"}}]
+
+
+def gemini_calls(count: int) -> list[Any]:
+    parts = [{"functionCall": {"name": "ls", "args": {}}} for _ in range(count)]
+    return [{"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}]
+
+
+def marked_calls(count: int) -> list[Any]:
+    return [delta('<tool_call>{"name":"ls","arguments":{}}</tool_call>' * count), *end()]
+
+
+MANY: dict[str, tuple[str, Callable[[int], list[Any]], str | None]] = {
+    "calls of chat": ("openai-chat", chat_calls, None),
+    "calls as markup": ("openai-chat", marked_calls, "vllm"),
+    "blocks of anthropic": ("anthropic-messages", anthropic_blocks, None),
+    "items of responses": ("openai-responses", responses_items, None),
+    "calls of gemini": ("gemini", gemini_calls, None),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_blocks_beyond_their_limit_end_the_response(name: str) -> None:
+    dialect, events, profile = MANY[name]
+    assert ending_of(decode(body(events(BLOCKS_MAX)), dialect, profile=profile)) in ("stop", "tool_calls")
+    decoder = Decoder(dialect, profile=profile)
+    chunks = decoder.feed(body(events(BLOCKS_MAX + 5))) + decoder.end()
+    failure = decoder.result.finish.failure
+    assert failure is not None and "10,000 blocks" in failure.message
+    assert (failure.code, failure.retryable, recovery_of(failure)) == ("OUTPUT_LIMIT", False, "none")
+    assert not any(isinstance(block, ToolCall) for block in decoder.result.content)
+    assert [type(chunk) for chunk in chunks].count(Finish) == 1 and type(chunks[-1]) is Finish
 
 
 class TestArguments:

@@ -14,7 +14,7 @@ from ..providers.catalog import profile as profile_named
 from ..providers.classify import classify
 from ..providers.dialects import DIALECTS, translator
 from ..providers.note_book import NoteBook
-from ..providers.translator import Mint, TranslateAll
+from ..providers.translator import OVER_OUR_LIMIT, Mint, TranslateAll
 from ..schema.chunks import Chunk, Finish
 from ..schema.errors import CallerError
 from ..schema.failures import Failure, failure
@@ -368,7 +368,7 @@ class Decoder:
     def _too_large(self, what: str) -> list[Chunk]:
         if self.finished:
             return []
-        return self._give_up(failure("MALFORMED_RESPONSE", f"{what}; ask for less"))
+        return self._give_up(failure("OUTPUT_LIMIT", f"{what}; ask for less", subkind=OVER_OUR_LIMIT))
 
     def _give_up(self, cause: Failure) -> list[Chunk]:
         return self._emit(self._translator.fail(cause))

@@ -7,14 +7,15 @@ import msgspec
 
 from ..history.decode import Decoded
 from ..history.tokens import block_tokens
+from ..providers.translator import OVER_OUR_LIMIT
 from ..schema.failures import FailureCode
 from ..schema.usage import Usage
 
 CUT: Final[frozenset[FailureCode]] = frozenset(
     {"STREAM_CLOSED", "TRANSPORT", "TIMEOUT", "ABORTED", "MALFORMED_RESPONSE"}
 )
-"""Failures that end an answer before its provider could report usage, or before we read so far: an answer
-over a limit is MALFORMED_RESPONSE. All others are the provider's last word."""
+"""Failures that end an answer before its provider could report usage; OVER_OUR_LIMIT before we read so far.
+All others are the provider's last word."""
 SILENT: Final[frozenset[FailureCode]] = frozenset({"TIMEOUT", "ABORTED"})
 """Of these, the ones under which an accepted request is taken as billed although no answer was seen."""
 ARGUMENT_CHARS_PER_TOKEN: Final = 3.0
@@ -34,7 +35,9 @@ def with_estimate(
     """
     reported = decoded.usage
     failed = decoded.finish.failure
-    if failed is None or failed.code not in CUT or not accepted:
+    if failed is None or not accepted:
+        return reported
+    if failed.code not in CUT and failed.subkind != OVER_OUR_LIMIT:
         return reported
     if not began and failed.code not in SILENT:
         return reported

@@ -16,6 +16,7 @@ from ..schema.failures import RETRYABLE, Failure, FailureCode, Recovery
 from ..schema.profiles import Profile
 from . import error_body, provider_codes, retry_after, wordings
 from .error_body import Said
+from .translator import OVER_OUR_LIMIT
 
 OVERFLOW_RATIO: Final = 0.9
 """A 400 without a body is an overflow from here on. Our own estimate errs high, so a lower mark would compact
@@ -166,6 +167,7 @@ _BY_CODE: Final[Mapping[FailureCode, Recovery]] = {
 _BY_SUBKIND: Final[Mapping[str, Recovery]] = {
     "unrecognised": "ladder",  # a 400 or 422 that nothing recognises may be structure in words not seen yet
     "no_images": "drop_media",
+    OVER_OUR_LIMIT: "none",  # far beyond any max_tokens: what sends so much does not heed it
     "over_whole_limit": "lower_max_tokens",  # the same request never fits, however long one waits
 }
 

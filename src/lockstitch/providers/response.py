@@ -29,11 +29,11 @@ from . import frames
 from .call_slots import Call, CallDelta, CallSlots
 from .markup_calls import MarkedCall
 from .note_book import NoteBook
-from .response_blocks import BlockWriter, Slot, TextKind, finished_block
+from .response_blocks import BLOCKS_MAX, BlockWriter, Slot, TextKind, finished_block
 from .split_characters import SplitCharacters, rest_of
 from .text_sorter import TextSorter
 from .think_tags import Part
-from .translator import Mint
+from .translator import OVER_OUR_LIMIT, Mint
 
 Reason: TypeAlias = Literal["stop", "tool_calls", "length"]
 _SEVERITY: Final[Mapping[str, int]] = {"stop": 0, "tool_calls": 1, "length": 2}
@@ -55,7 +55,7 @@ class ResponseBuilder:
         self._profile = profile
         self._mint = mint
         self._minted = 0
-        self._writer = BlockWriter()
+        self._writer = BlockWriter(self._overflow)
         self.take = self._writer.take
         """The chunks since the last ``take``."""
         self._sorter = TextSorter(profile.markup_calls, tools)
@@ -309,7 +309,15 @@ class ResponseBuilder:
         if self._usage is not None:
             self._writer.write(UsageChunk(self._usage))
         self._writer.write(finish)
+        self._writer.close()
         self.finished = True
+
+    def _overflow(self) -> None:
+        """Too many blocks: the response ends here, whatever is still to come."""
+        text = f"the answer has more than {BLOCKS_MAX:,} blocks; ask for less"
+        self._finish_with(
+            Finish("error", self._failure or failure("OUTPUT_LIMIT", text, subkind=OVER_OUR_LIMIT))
+        )
 
     def _refusal(self, marked: Sequence[MarkedCall] | None) -> Failure | None:
         """Why a response that came to its end is no answer all the same."""

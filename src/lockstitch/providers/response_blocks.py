@@ -5,14 +5,18 @@ side by side and all end together. Here nothing is decided: what is text, whose 
 the response ends is the builder's business.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from ..schema.blocks import Block, Image, Opaque, Reasoning, Replay, Text, ToolCall
 from ..schema.chunks import BlockStart, Chunk, ReasoningDelta, TextDelta, ToolCallDelta
 from ..wire.visible import is_visible
 from .call_slots import Call
+
+BLOCKS_MAX: Final = 10_000
+"""Of one response. Answers with a citation in each block have hundreds; what has more is a model, or a gateway,
+that goes round in circles, and each call would be run and each block kept."""
 
 TextKind: TypeAlias = Literal["text", "reasoning"]
 
@@ -52,7 +56,9 @@ Slot: TypeAlias = TextSlot | WholeSlot | Call
 class BlockWriter:
     """Collects blocks in order of opening, and their chunks until ``take``."""
 
-    def __init__(self) -> None:
+    def __init__(self, overflow: Callable[[], None]) -> None:
+        """``overflow`` is called instead of opening a block beyond ``BLOCKS_MAX``, and has to ``close``."""
+        self._overflow = overflow
         self.slots: list[Slot] = []
         self.visible = False
         """Something was given out that a person would take for an answer."""
@@ -61,11 +67,20 @@ class BlockWriter:
         self._text_slot: TextSlot | None = None
         self._by_part: dict[tuple[TextKind, Hashable], TextSlot] = {}
         self._out: list[Chunk] = []
+        self._last: list[Chunk] | None = None
+        """The chunks up to the end, once that was reached."""
 
     def take(self) -> list[Chunk]:
         """The chunks since the last ``take``."""
         out, self._out = self._out, []
+        if self._last is not None:
+            out, self._last = self._last, []
         return out
+
+    def close(self) -> None:
+        """No chunk counts that is written from here on."""
+        if self._last is None:
+            self._last, self._out = self._out, []
 
     def write(self, chunk: Chunk) -> None:
         self._out.append(chunk)
@@ -146,6 +161,9 @@ class BlockWriter:
         return ("".join(slot.parts) for slot in self.slots if isinstance(slot, TextSlot))
 
     def _add(self, slot: Slot, kind: Literal["text", "reasoning", "image", "opaque", "tool_call"]) -> None:
+        if len(self.slots) >= BLOCKS_MAX:
+            self._overflow()
+            return
         self._out.append(BlockStart(len(self.slots), kind))
         self.slots.append(slot)
 

@@ -1,7 +1,7 @@
 """What every protocol's stream translation looks like from outside."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from ..schema.chunks import Chunk
 from ..schema.failures import Failure
@@ -9,6 +9,11 @@ from ..schema.notes import Note
 
 Mint: TypeAlias = Callable[[], str]
 """Gives a fresh call id at each call; the response makes sure that it is new in it."""
+
+
+OVER_OUR_LIMIT: Final = "over_our_limit"
+"""Subkind of an OUTPUT_LIMIT that is ours: the answer was larger than we read. Asking again for the same would
+only bring as much again."""
 
 
 class Translator(Protocol):
