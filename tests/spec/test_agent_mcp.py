@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 from agent_world import World, clock
 
+from lockstitch import Agent, CallerError
+from lockstitch.agent.shared import Shared
+from lockstitch.testing.scripted_model import ScriptedModel
+
 pytest.importorskip("mcp", reason="the mcp package is not installed")
-from lockstitch.tools.mcp import StdioServer
+from lockstitch.tools.mcp import McpServers, StdioServer
 
 SERVER = '''
 from mcp.server.mcpserver import MCPServer
@@ -55,3 +59,21 @@ async def test_a_server_that_never_starts_costs_nothing(tmp_path: Path) -> None:
     world = World("Hello.", mcp=[silent], cwd=tmp_path)
     async with asyncio.timeout(20):
         assert (await world.run()).text == "Hello."
+
+
+async def test_servers_that_cannot_be_are_told_of_at_every_opening_not_only_at_the_first() -> None:
+    agent = Agent(ScriptedModel(["Hello."]), store="memory", mcp=[StdioServer("a b", "true")])
+    for _ in range(2):
+        with pytest.raises(CallerError, match="the MCP server name 'a b' is not usable"):
+            await agent.run("Hi.")
+
+
+async def test_sessions_that_open_at_once_have_the_same_servers() -> None:
+    shared = Shared("memory", ScriptedModel([]), (StdioServer("quiet", "sleep", ("60",)),))
+    first, second = await asyncio.gather(shared.take({}, Path.cwd()), shared.take({}, Path.cwd()))
+    assert isinstance(first.servers, McpServers)
+    assert first == second
+    await shared.give_back()
+    assert first.servers.status()[0].state == "starting", "the other session still works with them"
+    await shared.give_back()
+    assert first.servers.status()[0].state == "closed"

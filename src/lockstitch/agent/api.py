@@ -29,7 +29,7 @@ from ..schema.profiles import Profile
 from ..session.store import SessionLog, SessionStore
 from ..tools.approval import Policy
 from ..tools.contract import Tool, ToolContext
-from . import portal
+from . import given, portal
 from .approval import Approvals, Approver
 from .carried import Carried
 from .compaction import Compactor
@@ -39,9 +39,10 @@ from .messages import log_reader
 from .requests import RequestMaker
 from .result import Result
 from .rewriting import complete
-from .session import Parts, Session, content_of
+from .session import Parts, Session
 from .shared import Shared
 from .state import Budget, Facts, Price, Rules, Stuck
+from .structured import require_schema
 from .toolset import Toolset
 from .turn import Turn
 from .world import Models, World
@@ -68,7 +69,7 @@ class Agent:
         approve: "Approver | Literal[True, '--yes'] | None" = None,
         policy: Policy | None = None,
         mcp: "Sequence[Server]" = (),
-        approvals_file: Path | None = None,
+        approvals_file: Path | str | None = None,
         base_url: str | None = None,
         cwd: Path | str | None = None,
         options: Options | None = None,
@@ -84,7 +85,8 @@ class Agent:
         """``model``: ``provider:model``; None: the one a session was last used with; or an object that
         answers model calls (``lockstitch.testing``).
 
-        ``store``: where sessions are kept; None: the user's data directory (``LOCKSTITCH_HOME``).
+        ``store``: where sessions are kept: a path, ``sqlite:FILE``, ``memory`` (as long as this object), or
+        what has the methods of one; None: the user's data directory (``LOCKSTITCH_HOME``).
         ``approve``: asked about tools that need it; True allows all; with None a call that needs it ends the
         turn. ``policy``: rules to allow, ask or deny; ``approvals_file`` keeps what was allowed for good.
         ``mcp``: servers whose tools are offered as soon as they are ready (``lockstitch.tools.mcp``).
@@ -92,12 +94,10 @@ class Agent:
         ``facts``: what is known of a provider's model (both by name), asked when a session opens; ``price``
         goes before it. ``profiles``: providers by name, instead of the catalog's. ``key_store``: asked for a
         key by the name of its variable where the environment has none.
-        Raises CallerError for tools that cannot be described and rules that cannot be read.
+        Raises CallerError for an argument that is not what it takes, tools that cannot be described and rules
+        that cannot be read.
         """
-        if not isinstance(instructions, str):
-            raise CallerError(f"instructions are a text, not a {type(instructions).__name__}")
-        if isinstance(store, (bytes, int, list, dict)):
-            raise CallerError("a store is a Path, a name like files:DIR, or an object that keeps sessions")
+        given.check(locals())
         self._model = model
         self._toolset = Toolset(
             tools,
@@ -113,7 +113,7 @@ class Agent:
         self._hooks = hooks or Hooks()
         self._approve = approve
         self._policy = (policy or Policy()).checked()
-        self._approvals_file = approvals_file
+        self._approvals_file = None if approvals_file is None else Path(approvals_file)
         self._environ = environ
         self._facts = facts
         self._profiles = profiles
@@ -139,7 +139,10 @@ class Agent:
         ``prompt`` None continues the session. Raises ProviderError, BudgetError, ApprovalRequiredError or
         TurnFailedError if the turn did not come to an answer; the session can go on in any case.
         """
-        said = None if prompt is None else content_of(prompt)  # refused before a session is made for it
+        # What cannot be is refused before a session is made for it.
+        said = None if prompt is None else given.content_of(prompt)
+        if output is not None:
+            require_schema(output)
         async with self.open(session) as opened:
             turn: Turn[T] = opened.resume(output=output) if said is None else opened.send(said, output=output)
             async with turn:
@@ -149,8 +152,9 @@ class Agent:
         self, prompt: str | Sequence[Block] | None, *, session: str | None = None
     ) -> AsyncIterator[UserEvent]:
         """The events of one turn; the last is ``TurnEnded``. Leaving early cancels the turn."""
+        said = None if prompt is None else given.content_of(prompt)
         async with self.open(session) as opened:
-            turn: Turn[Any] = opened.resume() if prompt is None else opened.send(prompt)
+            turn: Turn[Any] = opened.resume() if said is None else opened.send(said)
             async with turn:
                 async for event in turn:
                     yield event
@@ -163,13 +167,15 @@ class Agent:
         output: type[T] | None = None,
     ) -> Result[T]:
         """``run`` for code without an event loop. Ctrl-C cancels the turn, waits for its end, passes on."""
-        return portal.call(self.run(prompt, session=session, output=output))
+        return portal.call(self.run(prompt, session=session, output=output), twin="await agent.run(...)")
 
     def stream_sync(
         self, prompt: str | Sequence[Block] | None, *, session: str | None = None
     ) -> Iterator[UserEvent]:
         """``stream`` for code without an event loop."""
-        return portal.iterate(self.stream(prompt, session=session))
+        return portal.iterate(
+            self.stream(prompt, session=session), twin="async for event in agent.stream(...)"
+        )
 
     def open(
         self, session: str | None = None, *, create: bool = True
@@ -299,9 +305,15 @@ class Agent:
         """The caller's choice, else the session's own, else where the program stands."""
         if self._cwd is not None:
             try:
-                return Path(self._cwd).expanduser().resolve()
+                folder = Path(self._cwd).expanduser().resolve()
+                found = folder.is_dir()
             except ValueError as error:  # NUL, or half of a surrogate pair
-                raise CallerError(f"the folder {str(self._cwd)!a} cannot be one: {error}") from error
+                raise CallerError(f"the folder {str(self._cwd)!a} cannot be one: {error}") from None
+            if not found:
+                raise CallerError(
+                    f"there is no folder {folder} for the tools to work in; make it, or give another cwd"
+                )
+            return folder
         return Path(stored) if stored else Path.cwd()
 
     def _requests(self, endpoint: Endpoint, log: SessionLog) -> RequestMaker:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ..schema.blocks import ToolCall
+from ..schema.errors import CallerError
 from ..tools import approval_file, workspace
 from ..tools.approval import Policy, decide
 from ..tools.contract import Tool
@@ -119,5 +120,10 @@ def _decision(answer: Answer) -> Decision:
             return answer
         case str():
             return Decision(allowed=False, reason=answer)
+        case bool():
+            return Decision(allowed=answer)
         case _:
-            return Decision(allowed=bool(answer))
+            # A forgotten `return` must neither allow nor look like a person's no.
+            raise CallerError(
+                f"the approver answered {answer!r}; it answers True, False, why not as a text, or a Decision"
+            )

@@ -13,6 +13,9 @@ T = TypeVar("T")
 
 STOP_S: Final = 10.0
 """How long the program's end waits for turns that are being closed."""
+_WOULD_BLOCK: Final = (
+    "a sync call would block the event loop that runs here (in a notebook there always is one); write "
+)
 
 
 class _End:
@@ -23,18 +26,19 @@ _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 
 
-def call(work: Coroutine[Any, Any, T]) -> T:
+def call(work: Coroutine[Any, Any, T], *, twin: str) -> T:
     """Run ``work`` on the portal and wait for it. Ctrl-C cancels it, waits until it has ended, and passes on.
 
-    Raises RuntimeError inside of a running event loop, where waiting would block it: await instead.
+    Raises RuntimeError inside of a running event loop, where waiting would block it; ``twin`` is what to
+    write there instead.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
+    if _in_a_loop():
         work.close()
-        raise RuntimeError("a sync call inside a running event loop would block it; await the async twin")
+        raise RuntimeError(_WOULD_BLOCK + twin)
+    return _waited(work)
+
+
+def _waited(work: Coroutine[Any, Any, T]) -> T:
     future = asyncio.run_coroutine_threadsafe(work, _running_loop())
     try:
         return future.result()
@@ -45,18 +49,32 @@ def call(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def iterate(source: AsyncIterator[T]) -> Iterator[T]:
-    """The items of ``source``, fetched on the portal. Leaving early closes the source."""
+def iterate(source: AsyncIterator[T], *, twin: str) -> Iterator[T]:
+    """The items of ``source``, fetched on the portal. Leaving early closes the source. Raises as ``call``."""
+    if _in_a_loop():
+        raise RuntimeError(_WOULD_BLOCK + twin)
+    return _iterated(source)
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _iterated(source: AsyncIterator[T]) -> Iterator[T]:
     try:
         while True:
-            item = call(_next(source))
+            item = _waited(_next(source))
             if isinstance(item, _End):
                 return
             yield item
     finally:
         close = getattr(source, "aclose", None)
         if close is not None:
-            call(close())
+            _waited(close())
 
 
 async def _next(source: AsyncIterator[T]) -> "T | _End":

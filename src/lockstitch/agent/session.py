@@ -22,6 +22,7 @@ from . import rewriting, tracing
 from .compaction import Compactor
 from .driver import Driver
 from .events import Compacted
+from .given import content_of
 from .media import stored
 from .messages import Messages, ReadLog
 from .result import Result, provider_error
@@ -354,10 +355,3 @@ class Session:
             detail=end.detail,
             turn=end.turn,
         )
-
-
-def content_of(prompt: str | Sequence[Block]) -> tuple[Block, ...]:
-    content: tuple[Block, ...] = (Text(prompt),) if isinstance(prompt, str) else tuple(prompt)
-    if not any(not isinstance(block, Text) or block.text.strip() for block in content):
-        raise CallerError("the prompt is empty; say what is to be done")
-    return content

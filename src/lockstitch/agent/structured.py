@@ -70,11 +70,22 @@ def json_text(text: str) -> str:
     return fenced[0] if len(fenced) == 1 else bare
 
 
+def require_schema(wanted: type[Any]) -> None:
+    """Raises CallerError for a type that has no JSON Schema."""
+    Output(wanted)
+
+
 def _schema(wanted: type[Any], *, is_pydantic: bool) -> Mapping[str, Any]:
     if is_pydantic:
         made: Mapping[str, Any] = wanted.model_json_schema()
         return made
     try:
         return msgspec.json.schema(wanted)
-    except TypeError as error:
-        raise CallerError(f"output={wanted!r} has no JSON Schema: {error}; use a dataclass") from error
+    except (TypeError, NameError) as error:
+        # Of what the library says only the end of some texts is about the type; the rest is how to use it.
+        which = wanted.__name__ if isinstance(wanted, type) else repr(wanted)
+        known = "use a dataclass, a TypedDict, a msgspec Struct, a pydantic model, or a list or dict of them"
+        field = f" ({error})" if isinstance(error, NameError) else ""
+        raise CallerError(
+            f"output={which} is no type that a JSON Schema can be made of{field}; {known}"
+        ) from None

@@ -23,7 +23,7 @@ HOW_TO_GET_MORE: Final = "for a better terminal: pip install 'lockstitch[cli]'"
 @click.option("--continue", "latest", is_flag=True, help="Go on with the latest session of this folder.")
 @click.option("--pick", is_flag=True, help="Choose from the stored sessions.")
 @click.option("--cwd", metavar="DIR", help="Workspace of the tools. Default: the session's, or this folder.")
-@click.option("--store", metavar="STORE", help="files:DIR, sqlite:FILE. Default: LOCKSTITCH_STORE.")
+@click.option("--store", metavar="STORE", help="A folder's path, or sqlite:FILE. Default: LOCKSTITCH_STORE.")
 @click.option("--yes", is_flag=True, help="Approve every tool call.")
 @click.option("--plain", is_flag=True, help="Plain lines, as on a dumb terminal.")
 def chat(

@@ -104,7 +104,7 @@ class LineView:
 
 
 def lines_of(read: Callable[[], bytes | None]) -> Iterator[str]:
-    """The lines of what ``read`` gives, until it gives nothing: each as soon as it is whole, without its end."""
+    """The lines of what ``read`` gives, until it gives nothing: as soon as each is whole, without its end."""
     held = b""
     while data := read():
         *whole, held = (held + data).split(b"\n")

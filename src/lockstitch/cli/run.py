@@ -27,7 +27,7 @@ MODEL_VARIABLE: Final = "LOCKSTITCH_MODEL"
 @click.option("--base-url", metavar="URL", help="Where the model is, instead of the provider's address.")
 @click.option("--session", metavar="ID", help="Go on with this session, or make it. Default: a new one.")
 @click.option("--cwd", metavar="DIR", help="Workspace of the tools. Default: the session's, or this folder.")
-@click.option("--store", metavar="STORE", help="files, files:DIR or sqlite:FILE. Default: LOCKSTITCH_STORE.")
+@click.option("--store", metavar="STORE", help="A folder's path, or sqlite:FILE. Default: LOCKSTITCH_STORE.")
 @click.option("--max-steps", type=click.IntRange(1), metavar="N", help="End the turn behind N steps.")
 @click.option("--yes", is_flag=True, help="Approve every tool call.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines (docs/cli.md).")

@@ -21,7 +21,7 @@ T = TypeVar("T")
 store_option = click.option(
     "--store",
     metavar="STORE",
-    help="files:DIR or sqlite:FILE. Default: LOCKSTITCH_STORE, or the usual folder.",
+    help="A folder's path, or sqlite:FILE. Default: LOCKSTITCH_STORE, or the usual folder.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines (docs/cli.md).")
 

@@ -1,5 +1,6 @@
 """Where a model is: profile, model name, address and key, resolved from what a user wrote."""
 
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -68,7 +69,7 @@ def resolve(
     profile, name = _split(model, base_url, catalog.profiles() if profiles is None else profiles)
     address = base_url or profile.base_url
     if not address:
-        raise CallerError(f"{profile.name} has no address of its own; give one with --base-url")
+        raise CallerError(f"{profile.name} has no address of its own; give one with --base-url (base_url=)")
     key = find_key(profile.key_env, environ) if profile.key_env else None
     if key is None and profile.key_env and key_store is not None:
         key = find_key(profile.key_env, {profile.key_env: key_store(profile.key_env) or ""})
@@ -88,8 +89,15 @@ def _split(model: str, base_url: str | None, known: Mapping[str, Profile]) -> tu
     if base_url:  # names of local models have colons of their own, e.g. qwen3:8b
         return known[GENERIC], model
     if colon:
-        raise CallerError(f"unknown provider {provider!r} in {model!r}; known: {', '.join(known)}")
-    raise CallerError(f"no provider in {model!r}; write provider:model, or give --base-url")
+        raise CallerError(f"unknown provider {provider!r} in {model!r}; {_meant(provider, known)}")
+    raise CallerError(
+        f"no provider in {model!r}; write provider:model, or give a base URL (--base-url, base_url=)"
+    )
+
+
+def _meant(provider: str, known: Mapping[str, Profile]) -> str:
+    close = difflib.get_close_matches(provider, known, n=1)
+    return (f"did you mean {close[0]!r}? Known: " if close else "known: ") + ", ".join(known)
 
 
 def _address(text: str) -> str:

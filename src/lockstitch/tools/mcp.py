@@ -101,11 +101,15 @@ class McpServers:
         self._links = [_Link(server, cwd) for server in servers]
 
     async def __aenter__(self) -> "McpServers":
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Start them all, in the running loop; ``close`` ends them."""
         # else Python prints what the package logs, foreign text and all, on the terminal of the agent
         logging.getLogger("mcp").addHandler(logging.NullHandler())
         for link in self._links:
             link.start()
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
