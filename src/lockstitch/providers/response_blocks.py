@@ -15,8 +15,8 @@ from ..wire.visible import is_visible
 from .call_slots import Call
 
 BLOCKS_MAX: Final = 10_000
-"""Of one response. Answers with a citation in each block have hundreds; what has more is a model, or a gateway,
-that goes round in circles, and each call would be run and each block kept."""
+"""Of one response. Answers with a citation in each block have hundreds; what has more is a model, or a
+gateway, that goes round in circles, and each call would be run and each block kept."""
 
 TextKind: TypeAlias = Literal["text", "reasoning"]
 

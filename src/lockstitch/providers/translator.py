@@ -12,8 +12,8 @@ Mint: TypeAlias = Callable[[], str]
 
 
 OVER_OUR_LIMIT: Final = "over_our_limit"
-"""Subkind of an OUTPUT_LIMIT that is ours: the answer was larger than we read. Asking again for the same would
-only bring as much again."""
+"""Subkind of an OUTPUT_LIMIT that is ours: the answer was larger than we read. Asking again for the same
+would only bring as much again."""
 
 
 class Translator(Protocol):
