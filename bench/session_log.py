@@ -30,7 +30,13 @@ def run_open(rounds: int, everything: bool) -> Report:
 def run_append(rounds: int, everything: bool) -> Report:
     """Wall time counts here: what a flush costs is mostly waiting for the disk."""
     del everything
-    names = ("write + fdatasync", "append, each flushed", "append, flushed by the hundred")
+    names = (
+        "write + fdatasync",
+        "append, each flushed",
+        "append, flushed by the hundred",
+        "SQLite, each flushed",
+        "SQLite, a hundred sessions together",
+    )
     measured = measure([_contender(name, WRITTEN) for name in names], rounds)
     wall = {name: [run.wall_us for run in measured[name]] for name in names}
 
@@ -41,7 +47,7 @@ def run_append(rounds: int, everything: bool) -> Report:
     for name in names:
         median, low, high = spread(wall[name])
         rows.append([name, f"{median:.1f}", f"{low:.1f} to {high:.1f}"])
-    floor, single, grouped = names
+    floor, single, grouped, sqlite_single, sqlite_grouped = names
     goals = [
         Goal("durable append over write + fdatasync", "at most", 1.5, spread(wall_ratio(single, floor))),
         Goal(
@@ -49,6 +55,12 @@ def run_append(rounds: int, everything: bool) -> Report:
             "at most",
             0.2,
             spread(wall_ratio(grouped, single)),
+        ),
+        Goal(
+            "SQLite, one hundred sessions together over one hundred single",
+            "at most",
+            0.2,
+            spread(wall_ratio(sqlite_grouped, sqlite_single)),
         ),
     ]
     method = f"{WRITTEN:,} events, wall time per event, {rounds} rounds."

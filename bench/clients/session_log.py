@@ -7,16 +7,21 @@ that goes away with the process.
 import asyncio
 import atexit
 import functools
+import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import histories
 import msgspec
 import worker
+
+if TYPE_CHECKING:
+    from lockstitch.schema.events import Body
+    from lockstitch.session.store import SessionLog
 
 FOLDER = Path(tempfile.mkdtemp(prefix="bench-log-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
@@ -121,6 +126,29 @@ def _appender(flush_every: int) -> worker.Contender:
     return write
 
 
+def _sqlite_appender(sessions: int) -> worker.Contender:
+    """The SQLite store: so many sessions append an event each, and all wait together for it.
+
+    They stay open from one order to the next, so that opening them is not measured.
+    """
+    from lockstitch.session.sqlite_store import SqliteStore
+
+    store = SqliteStore(FOLDER / f"sessions-{sessions}.db")
+    logs: "list[tuple[SessionLog, Iterator[Body]]]" = []
+
+    async def write(order: Mapping[str, Any]) -> int:
+        for number in range(len(logs), sessions):
+            logs.append((await store.open(f"s{number}"), itertools.islice(histories.bodies(), 1, None)))
+        written = 0
+        for _ in range(order["events"] // sessions):
+            for log, source in logs:
+                written += len(log.append(next(source)))
+            await asyncio.gather(*(log.flush() for log, _ in logs))
+        return written
+
+    return write
+
+
 if __name__ == "__main__":
     worker.main(
         {
@@ -129,5 +157,7 @@ if __name__ == "__main__":
             "write + fdatasync": write_floor,
             "append, each flushed": functools.partial(_appender, 1),
             "append, flushed by the hundred": functools.partial(_appender, 100),
+            "SQLite, each flushed": functools.partial(_sqlite_appender, 1),
+            "SQLite, a hundred sessions together": functools.partial(_sqlite_appender, 100),
         }
     )
