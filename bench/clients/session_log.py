@@ -134,7 +134,7 @@ def _sqlite_appender(sessions: int) -> worker.Contender:
     from lockstitch.session.sqlite_store import SqliteStore
 
     store = SqliteStore(FOLDER / f"sessions-{sessions}.db")
-    logs: "list[tuple[SessionLog, Iterator[Body]]]" = []
+    logs: list[tuple[SessionLog, Iterator[Body]]] = []
 
     async def write(order: Mapping[str, Any]) -> int:
         for number in range(len(logs), sessions):
