@@ -5,7 +5,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -75,7 +75,17 @@ OWED = (
     "`tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` block must have a "
     "corresponding `tool_result` block in the next message."
 )
+DEEP: Any = []
+for _ in range(3000):
+    DEEP = [DEEP]
+
 A_REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "tools that are no list": (claude(user(), tools=True), "tools", "tools: Input should be a valid list"),
+    "nested without end": (
+        claude(user(), assistant(use(input={"a": DEEP})), user(result())),
+        "nesting",
+        "The request body is not valid JSON: recursion limit exceeded",
+    ),
     "no limit": ({"model": "m", "messages": [user()]}, "missing", "max_tokens: Field required"),
     "a limit of none": (
         claude(user(), max_tokens=0),
@@ -321,6 +331,16 @@ R_ACCEPTED: dict[str, dict[str, Any]] = {
     "output as parts": responses(HI, call(), output(value=[{"type": "input_text", "text": "3"}])),
 }
 R_REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "tools that are no list": (
+        responses(HI, tools=5),
+        "tools",
+        "Invalid type for 'tools': expected an array of objects, but got an integer instead.",
+    ),
+    "nested without end": (
+        responses(HI, tools=[{"type": "function", "name": "a", "parameters": {"type": "object", "x": DEEP}}]),
+        "nesting",
+        "We could not parse the JSON body of your request.",
+    ),
     "no input": (
         responses(),
         "input_empty",
@@ -531,6 +551,27 @@ G_ACCEPTED: dict[str, dict[str, Any]] = {
 COUNT = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn."
 PLACE = "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
 G_REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "tools that are no list": (
+        gemini(ASK, tools="read"),
+        "tools",
+        "Invalid value at 'tools' (type.googleapis.com/google.ai.generativelanguage.v1beta.Tool)",
+    ),
+    "a tool that is no object": (
+        gemini(ASK, tools=["read"]),
+        "tools",
+        "Invalid value at 'tools[0]' (type.googleapis.com/google.ai.generativelanguage.v1beta.Tool)",
+    ),
+    "properties that are none": (
+        gemini(ASK, tools=[{"functionDeclarations": [{"name": "a", "parameters": {"properties": 5}}]}]),
+        "tool_schema",
+        "Invalid value at 'tools[0].function_declarations[0].parameters.properties' "
+        "(type.googleapis.com/google.ai.generativelanguage.v1beta.Schema.PropertiesEntry)",
+    ),
+    "nested without end": (
+        gemini(content("user", {"text": "x", "partMetadata": DEEP})),
+        "nesting",
+        "Invalid JSON payload received. Message too deep.",
+    ),
     "no contents": (
         gemini(),
         "contents_empty",
@@ -696,6 +737,101 @@ def test_every_rule_has_a_case(dialect: str) -> None:
     module = sys.modules[CHECKERS[dialect].__module__]
     rules = re.findall(r'(?:_bad|RefusedError)\(\s*"(\w+)"', inspect.getsource(module))
     assert set(rules) <= {rule for _, rule, _ in REFUSED[dialect].values()}
+
+
+ODD: tuple[Any, ...] = (
+    *(None, True, 0, -1, 1.5, 10**400, float("nan"), "", "x", "user", "\ud800", [], [1], [None], [[]], [{}]),
+    *({}, {"a": 1}, {"type": []}, {"type": {}}, {"role": []}, {"text": 5}, {"text": []}, DEEP),
+)
+
+
+def with_oddities(value: Any) -> Iterator[Any]:
+    """The value with each of its parts, itself included, missing or replaced by each of ODD."""
+    yield from ODD
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield {other: kept for other, kept in value.items() if other != key}
+            yield from ({**value, key: odd} for odd in with_oddities(part))
+    elif isinstance(value, list):
+        for at, part in enumerate(value):
+            yield from ([*value[:at], odd, *value[at + 1 :]] for odd in with_oddities(part))
+
+
+WHOLE: dict[str, dict[str, Any]] = {
+    "openai-chat": {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "s"},
+            {"role": "user", "content": [text("hi"), {"type": "image_url", "image_url": {"url": "u"}}]},
+            {
+                "role": "assistant",
+                "content": "x",
+                "tool_calls": [
+                    {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c", "content": [text("3")]},
+        ],
+        "tools": [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}],
+        "tool_choice": "auto",
+        "stream_options": {"include_usage": True},
+    },
+    "anthropic-messages": claude(
+        user(
+            text("hi"),
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "a"}},
+        ),
+        assistant(THOUGHT, use()),
+        user(result(content=[text("3", **MARK)])),
+        system=[text("s")],
+        tool_choice={"type": "auto"},
+        **ON,
+    ),
+    "openai-responses": {
+        "model": "m",
+        "input": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+            {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "x"}]},
+            {
+                "type": "message",
+                "role": "assistant",
+                "id": "msg_1",
+                "content": [{"type": "output_text", "text": "x"}],
+            },
+            {"type": "function_call", "call_id": "c", "id": "fc_1", "name": "add", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "3"}]},
+        ],
+        "tools": [{"type": "function", "name": "add", "parameters": {"type": "object"}}],
+        "tool_choice": "auto",
+    },
+    "gemini": gemini(
+        content("user", {"text": "hi"}, {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}),
+        content("model", {"functionCall": {"name": "add", "args": {}}, "thoughtSignature": "s"}),
+        content("user", {"functionResponse": {"name": "add", "response": {}}}),
+        systemInstruction={"parts": [{"text": "s"}]},
+        tools=[
+            {
+                "functionDeclarations": [
+                    {"name": "add", "parameters": {"properties": {"a": {}}, "items": {}, "anyOf": [{}]}}
+                ]
+            }
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("dialect", WHOLE)
+def test_no_shape_of_a_request_breaks_a_checker(dialect: str) -> None:
+    assert refused(dialect, WHOLE[dialect]) is None
+    bodies = [body for body in with_oddities(WHOLE[dialect]) if isinstance(body, dict)]
+    assert sum(refused(dialect, body) is not None for body in bodies) > len(bodies) / 2
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+def test_a_request_nested_without_end_is_no_json(dialect: str) -> None:
+    body = b'{"model":"m","messages":' + b"[" * 900 + b"]" * 900 + b"}"
+    with running_gateway(["ok"], window=100) as gateway:
+        assert ask(gateway, post_bytes(body, PATHS[dialect])).status == 400
 
 
 FORMS: dict[str, tuple[Any, Any]] = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..schema.errors import CallerError
+from ..wire import strict_json
 from . import delivery, playback, routes
 from .expectations import unmet
 from .http1 import HttpRequest
@@ -36,6 +37,8 @@ class Played:
 
 
 _PLAIN = Answer()
+NESTING_MAX = 200
+"""Deeper requests are no JSON here. More than any provider takes, and less than would overflow a stack."""
 
 
 class Player:
@@ -81,10 +84,7 @@ class Player:
             known = ", ".join(f"POST …{end}" for end in routes.PATHS)
             error = {"message": f"{request.method} {path}: not served; known: {known}, GET /requests"}
             return _refusal(entry, 404, {"error": error})
-        try:
-            body = json.loads(request.body)
-        except (ValueError, RecursionError):
-            body = None
+        body = _parsed(request.body)
         if not isinstance(body, Mapping):
             error = {"message": "We could not parse the JSON body of your request."}
             return _refusal(entry, 400, protocol.error(error, 400))
@@ -129,6 +129,14 @@ class Player:
             self._next += 1
             return position, self._script.answers[position]
         return None, self._script.then
+
+
+def _parsed(body: bytes) -> Any:
+    """The JSON of a request, None if there is none in it that a provider would read."""
+    try:
+        return json.loads(body) if strict_json.depth(body) <= NESTING_MAX else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _refusal(entry: dict[str, Any], status: int, value: Any) -> Played:

@@ -19,3 +19,8 @@ class RefusedError(Exception):
         self.message = message
         self.status = status
         self.error: dict[str, Any] = {"message": message, **(fields or {})}
+
+
+def word(value: Any) -> str:
+    """A value that has to be one of some words: what is no text is none of them, and can be looked up."""
+    return value if isinstance(value, str) else f"({type(value).__name__})"

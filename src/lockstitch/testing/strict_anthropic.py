@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .refusal import RefusedError
+from .refusal import RefusedError, word
 
 ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
@@ -35,6 +35,8 @@ def check(body: Mapping[str, Any], path: str) -> RefusedError | None:
         _request(body)
     except RefusedError as refusal:
         return refusal
+    except RecursionError:
+        return _bad("nesting", "The request body is not valid JSON: recursion limit exceeded")
     return None
 
 
@@ -94,7 +96,7 @@ def _blocks(content: Any, role: str, i: int) -> list[Mapping[str, Any]]:
     if not content:
         raise _empty_message(role, i)
     for j, block in enumerate(content):
-        kind = block.get("type") if isinstance(block, Mapping) else None
+        kind = word(block.get("type")) if isinstance(block, Mapping) else None
         place = f"messages.{i}.content.{j}"
         if kind not in BLOCKS[role]:
             allowed = ", ".join(f"'{name}'" for name in sorted(BLOCKS[role]))
@@ -137,11 +139,11 @@ def _text(block: Mapping[str, Any], place: str) -> None:
 
 def _image(block: Mapping[str, Any], place: str) -> None:
     source = block.get("source")
-    kind = source.get("type") if isinstance(source, Mapping) else None
+    kind = word(source.get("type")) if isinstance(source, Mapping) else None
     if not isinstance(source, Mapping) or kind not in {"base64", "url", "file"}:
         raise _bad("image", f"{place}.image.source: Field required")
     if kind == "base64":
-        if source.get("media_type") not in {"image/jpeg", "image/png", "image/gif", "image/webp"}:
+        if word(source.get("media_type")) not in {"image/jpeg", "image/png", "image/gif", "image/webp"}:
             raise _bad(
                 "image",
                 f"{place}.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
@@ -189,7 +191,7 @@ def _result_content(content: Any, place: str) -> None:
     if not isinstance(content, list):
         raise _bad("result_content", f"{place}.tool_result.content: Input should be a valid list")
     for j, block in enumerate(content):
-        kind = block.get("type") if isinstance(block, Mapping) else None
+        kind = word(block.get("type")) if isinstance(block, Mapping) else None
         if kind not in {"text", "image", "document", "search_result"}:
             raise _bad(
                 "result_content",
@@ -279,8 +281,11 @@ def _system(system: Any) -> None:
 
 
 def _tools(body: Mapping[str, Any]) -> None:
+    tools = body.get("tools")
+    if tools is not None and not isinstance(tools, list):
+        raise _bad("tools", "tools: Input should be a valid list")
     names: set[str] = set()
-    for i, tool in enumerate(body.get("tools") or []):
+    for i, tool in enumerate(tools or []):
         name = tool.get("name") if isinstance(tool, Mapping) else None
         if not isinstance(name, str) or not TOOL_NAME.match(name):
             raise _bad(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .refusal import RefusedError
+from .refusal import RefusedError, word
 
 ROLES: Final = ("system", "developer", "user", "assistant", "tool")
 ID_MAX: Final = 40  # https://github.com/vercel/ai/issues/5171
@@ -33,6 +33,8 @@ def check(body: Mapping[str, Any], path: str) -> RefusedError | None:
         _request(body)
     except RefusedError as refusal:
         return refusal
+    except RecursionError:
+        return _bad("nesting", "We could not parse the JSON body of your request.", None)
     return None
 
 
@@ -59,7 +61,7 @@ def _messages(messages: list[Any]) -> None:
     has_prompt = False
     for i, message in enumerate(messages):
         place = f"messages[{i}]"
-        role = message.get("role") if isinstance(message, Mapping) else None
+        role = word(message.get("role")) if isinstance(message, Mapping) else ""
         if role not in ROLES:
             allowed = ", ".join(f"'{name}'" for name in ("system", "assistant", "user", "function", "tool"))
             text = f"Invalid value: {role!r}. Supported values are: {allowed}, and 'developer'."
@@ -196,7 +198,7 @@ def _content(message: Mapping[str, Any], role: str, i: int) -> None:
 
 def _parts(parts: list[Any], role: str, i: int) -> None:
     for j, part in enumerate(parts):
-        kind = part.get("type") if isinstance(part, Mapping) else None
+        kind = word(part.get("type")) if isinstance(part, Mapping) else None
         if kind not in PARTS[role]:
             allowed = ", ".join(f"'{name}'" for name in sorted(PARTS[role]))
             text = f"Invalid value: '{kind}'. Supported values are: {allowed}."

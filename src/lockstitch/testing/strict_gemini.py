@@ -9,10 +9,10 @@ https://github.com/lbjlaq/Antigravity-Manager/issues/139 (signature). Shapes fro
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from .refusal import RefusedError
+from .refusal import RefusedError, word
 
 NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}\Z")
 BODY: Final = frozenset(
@@ -75,20 +75,22 @@ def check(body: Mapping[str, Any], path: str) -> RefusedError | None:
         _request(body, path)
     except RefusedError as refusal:
         return refusal
+    except RecursionError:
+        return _bad("nesting", "Invalid JSON payload received. Message too deep.")
     return None
 
 
 def _request(body: Mapping[str, Any], path: str) -> None:
     _known(body, BODY, "")
     _unicode(body)
-    _tools(body.get("tools") or [])
+    _tools(body.get("tools"))
     if (system := body.get("systemInstruction")) is not None:
         _parts(system, "system_instruction")
     contents = body.get("contents")
     if not isinstance(contents, list) or not contents:
         raise _bad("contents_empty", "* GenerateContentRequest.contents: contents is not specified\n")
     for i, content in enumerate(contents):
-        if not isinstance(content, Mapping) or content.get("role") not in {"user", "model", "function"}:
+        if not isinstance(content, Mapping) or word(content.get("role")) not in {"user", "model", "function"}:
             raise _bad("role", "Please use a valid role: user, model.")
         _parts(content, f"contents[{i}]")
     _turns(contents)
@@ -204,12 +206,18 @@ def _signatures(contents: list[Mapping[str, Any]]) -> None:
             raise _bad("signature", text)
 
 
-def _tools(tools: Iterable[Any]) -> None:
+def _tools(tools: Any) -> None:
     names: set[str] = set()
-    for i, tool in enumerate(tools):
-        declarations = tool.get("functionDeclarations") if isinstance(tool, Mapping) else None
-        for j, one in enumerate(declarations or []):
+    for i, tool in enumerate(_repeated(tools, "tools", "Tool")):
+        if not isinstance(tool, Mapping):
+            raise _wrong_type(f"tools[{i}]", "Tool")
+        declarations = tool.get("functionDeclarations")
+        for j, one in enumerate(
+            _repeated(declarations, f"tools[{i}].function_declarations", "FunctionDeclaration")
+        ):
             place = f"tools[{i}].function_declarations[{j}]"
+            if not isinstance(one, Mapping):
+                raise _wrong_type(place, "FunctionDeclaration")
             name = one.get("name")
             if not isinstance(name, str) or not NAME.match(name):
                 raise _bad("tool_name", f"* GenerateContentRequest.{place}.name: {_name_rule()}\n")
@@ -238,17 +246,29 @@ def _tools(tools: Iterable[Any]) -> None:
 def _schema(schema: Any, place: str) -> None:
     """The subset of OpenAPI that ``parameters`` knows; ``parametersJsonSchema`` takes more."""
     if not isinstance(schema, Mapping):
-        raise _bad(
-            "tool_schema",
-            f"Invalid value at '{place}' (type.googleapis.com/google.ai.generativelanguage.v1beta.Schema)",
-        )
+        raise _wrong_type(place, "Schema", rule="tool_schema")
     _known(schema, SCHEMA, place)
-    for key, inner in (schema.get("properties") or {}).items():
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping | None):
+        raise _wrong_type(f"{place}.properties", "Schema.PropertiesEntry", rule="tool_schema")
+    for key, inner in (properties or {}).items():
         _schema(inner, f"{place}.properties[{key!r}]")
     if (items := schema.get("items")) is not None:
         _schema(items, f"{place}.items")
-    for i, inner in enumerate(schema.get("anyOf") or []):
+    for i, inner in enumerate(_repeated(schema.get("anyOf"), f"{place}.any_of", "Schema")):
         _schema(inner, f"{place}.any_of[{i}]")
+
+
+def _repeated(value: Any, place: str, kind: str) -> list[Any]:
+    """The items of a repeated field."""
+    if not isinstance(value, list | None):
+        raise _wrong_type(place, kind)
+    return value or []
+
+
+def _wrong_type(place: str, kind: str, *, rule: str = "tools") -> RefusedError:
+    text = f"Invalid value at '{place}' (type.googleapis.com/google.ai.generativelanguage.v1beta.{kind})"
+    return _bad(rule, text)
 
 
 def _known(value: Mapping[str, Any], allowed: frozenset[str], place: str) -> None:

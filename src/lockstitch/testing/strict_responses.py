@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .refusal import RefusedError
+from .refusal import RefusedError, word
 
 ID_MAX: Final = 64
 NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
@@ -49,6 +49,8 @@ def check(body: Mapping[str, Any], path: str) -> RefusedError | None:
         _request(body)
     except RefusedError as refusal:
         return refusal
+    except RecursionError:
+        return _bad("nesting", "We could not parse the JSON body of your request.", None)
     return None
 
 
@@ -79,7 +81,7 @@ def _items(items: list[Any]) -> None:
     state = _Open()
     prompts = 0
     for i, item in enumerate(items):
-        kind = item.get("type", "message") if isinstance(item, Mapping) else None
+        kind = word(item.get("type", "message")) if isinstance(item, Mapping) else None
         if state.owed and kind not in CALLS:
             raise _unanswered(state)
         _known(item, kind, f"input[{i}]")
@@ -163,7 +165,7 @@ def _message(item: Mapping[str, Any], i: int) -> int:
 
 
 def _part(part: Any, role: str, where: str) -> None:
-    kind = part.get("type") if isinstance(part, Mapping) else None
+    kind = word(part.get("type")) if isinstance(part, Mapping) else None
     if kind not in PARTS[role]:
         allowed = " and ".join(f"'{name}'" for name in PARTS[role])
         text = f"Invalid value: '{kind}'. Supported values are: {allowed}."
@@ -258,7 +260,7 @@ def _reasoning(items: list[Any], i: int) -> None:
         text = f"Missing required parameter: 'input[{i}].summary'."
         raise _bad("reasoning", text, f"input[{i}].summary", "missing_required_parameter")
     following = items[i + 1] if i + 1 < len(items) else None
-    kind = following.get("type", "message") if isinstance(following, Mapping) else None
+    kind = word(following.get("type", "message")) if isinstance(following, Mapping) else None
     own = kind in {"function_call", "reasoning"} or (
         kind == "message" and isinstance(following, Mapping) and following.get("role") == "assistant"
     )
@@ -270,8 +272,12 @@ def _reasoning(items: list[Any], i: int) -> None:
 
 
 def _tools(body: Mapping[str, Any]) -> None:
+    tools = body.get("tools")
+    if tools is not None and not isinstance(tools, list):
+        text = "Invalid type for 'tools': expected an array of objects, but got "
+        raise _bad("tools", f"{text}{_kind(tools)} instead.", "tools", "invalid_type")
     names: set[str] = set()
-    for i, tool in enumerate(body.get("tools") or []):
+    for i, tool in enumerate(tools or []):
         if not isinstance(tool, Mapping) or tool.get("type") != "function":
             continue  # a tool of the provider's own
         name = tool.get("name")
