@@ -154,3 +154,18 @@ def test_a_script_file_is_played(tmp_path: Any) -> None:
     path.write_text('{"answers": ["from a file"]}')
     with running_gateway(path) as gateway:
         assert {"content": "from a file"[:16]} in ask(gateway).deltas()
+
+
+ODD_SCRIPTS: dict[str, Any] = {
+    "a name of a file that is none": "\ud800",
+    "a text that cannot be compared with words": [{"status": "\ud800"}],
+    "half a character in a list": [{"quirks": ["\ud800"]}],
+    "half a character as a number": [{"split": "\ud800"}],
+}
+
+
+@pytest.mark.parametrize("name", ODD_SCRIPTS)
+def test_halves_of_characters_are_a_mistake_in_a_script(name: str) -> None:
+    with pytest.raises(ScriptError) as caught:
+        load(ODD_SCRIPTS[name])
+    str(caught.value).encode("utf-8", "backslashreplace")

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from gateway_client import ask, post_bytes
 
+from lockstitch import lint, repair
+from lockstitch.schema.errors import CallerError
 from lockstitch.testing.gateway import running_gateway
 from lockstitch.testing.strict import CHECKERS
 
@@ -876,3 +878,15 @@ def test_only_the_strict_dialect_is_checked(dialect: str) -> None:
     other = next(name for name in PATHS if name != dialect)
     with running_gateway(["ok"], strict=other) as gateway:
         assert ask(gateway, post_bytes({}, PATHS[dialect])).status == 200
+
+
+@pytest.mark.parametrize("dialect", WHOLE)
+def test_no_shape_of_a_request_breaks_lint_and_repair(dialect: str) -> None:
+    """Here because the odd requests are here: what the checkers take, the functions for users take too."""
+    for body in with_oddities(WHOLE[dialect]):
+        if isinstance(body, dict):
+            lint(body, dialect)
+            try:
+                repair(body, dialect)
+            except CallerError:
+                pass  # What holds no conversation at all is the caller's mistake.

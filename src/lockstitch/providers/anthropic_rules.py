@@ -375,7 +375,7 @@ class AnthropicRules:
 
     def _own(self, block: Mapping[str, Any], where: str) -> None:
         """Agents that keep a block's model beside it tell what the signature alone does not."""
-        if block.get("model", self._model) != self._model:
+        if "model" in block and block["model"] != self._model:
             self._add("thinking_signature", where, f"signed by {block['model']!r}, another model")
 
     def _call(self, block: Mapping[str, Any], where: str) -> None:

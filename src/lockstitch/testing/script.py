@@ -167,6 +167,10 @@ def _read(path: Path) -> object:
         raise ScriptError(f"{path}: not UTF-8 at byte {error.start}; a script is JSON") from error
     except json.JSONDecodeError as error:
         raise ScriptError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
+    except UnicodeEncodeError as error:
+        raise ScriptError(
+            f"{str(path)!r}: no name of a file; give one without halves of characters"
+        ) from error
     except RecursionError as error:
         raise ScriptError(f"{path}: not JSON that can be read: nested too deeply") from error
 
@@ -192,6 +196,9 @@ def _answer(value: object, where: str) -> Answer:
         answer = msgspec.convert(fields, Answer)
     except msgspec.ValidationError as error:
         raise ScriptError(f"{where}: {_plain(str(error))}") from error
+    except UnicodeEncodeError as error:
+        text = "a text holds half of a character; write what is to be sent as it is, in raw"
+        raise ScriptError(f"{where}: {text}") from error
     _check(answer, where)
     return answer
 
