@@ -11,7 +11,8 @@ import click
 
 from ..schema.errors import CallerError
 from ..tools.text import clean
-from . import config_files, exit_codes
+from . import config_files, exit_codes, lines
+from .lines import json_text
 from .settings import Value
 
 FORM_VERSION: Final = 1
@@ -39,14 +40,14 @@ def trust(*, folder: str, remove: bool) -> int:
     if file is None:
         raise CallerError(f"there is no {config_files.PROJECT_FILE} in {folder} or above it")
     config_files.trust(file, os.environ, trusted=not remove)
-    click.echo(f"{'no longer trusted' if remove else 'trusted as it is now'}: {file}", err=True)
+    lines.tell(f"{'no longer trusted' if remove else 'trusted as it is now'}: {file}")
     return exit_codes.DONE
 
 
 def tell(notices: Iterable[str]) -> None:
     """What the user is to be told, on stderr, one line each."""
     for notice in notices:
-        click.echo(f"lockstitch: {' '.join(clean(notice).split())}", err=True)
+        lines.tell(f"lockstitch: {notice}")
 
 
 def _folder(text: str) -> Path:
@@ -58,7 +59,7 @@ def _folder(text: str) -> Path:
 
 def _json(value: Value) -> str:
     fields: dict[str, Any] = {"v": FORM_VERSION, "key": value.key, "value": value.value}
-    return json.dumps({**fields, "origin": value.origin, "where": value.where}, ensure_ascii=False)
+    return json_text({**fields, "origin": value.origin, "where": value.where})
 
 
 def _line(value: Value) -> str:

@@ -84,7 +84,9 @@ def _code(error: LockstitchError) -> int:
 
 
 def _told(message: str, code: int) -> int:
-    click.echo(f"lockstitch: {' '.join(message.split())}", err=True)
+    from .lines import tell
+
+    tell(f"lockstitch: {message}")
     return code
 
 

@@ -1,6 +1,5 @@
 """``lockstitch models``: which providers and models there are, with windows and prices."""
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from ..schema.profiles import Profile
 from . import config_files, exit_codes
 from .config import tell
 from .known_models import HOW_TO_GET_PRICES, KnownModel, KnownModels, is_installed
+from .lines import json_text
 
 FORM_VERSION: Final = 1
 """Of the JSON lines: docs/cli.md."""
@@ -85,7 +85,7 @@ def _profile_json(profile: Profile) -> str:
     fields: dict[str, Any] = {"v": FORM_VERSION, "type": "provider", "provider": profile.name}
     fields |= {"protocol": profile.protocol, "base_url": profile.base_url, "key_env": profile.key_env}
     fields["has_key"] = profile.key_env is not None and find_key(profile.key_env, os.environ) is not None
-    return json.dumps(fields, ensure_ascii=False)
+    return json_text(fields)
 
 
 def _model_json(model: KnownModel) -> str:
@@ -94,4 +94,4 @@ def _model_json(model: KnownModel) -> str:
     fields |= {"model": model.model, "context_window": model.facts.context_window, "source": model.source}
     rates = ("input", "output", "cache_read", "cache_write")
     fields["usd_per_mtok"] = None if price is None else {name: getattr(price, name) for name in rates}
-    return json.dumps(fields, ensure_ascii=False)
+    return json_text(fields)

@@ -1,6 +1,5 @@
 """A turn shown to a person: the model's text on stdout, everything else in single lines on stderr."""
 
-import json
 import sys
 from typing import Final, TextIO, assert_never
 
@@ -12,6 +11,7 @@ from ..history.ladder import told
 from ..schema.errors import CallerError
 from ..session.reports import OpenReport
 from ..tools.text import clean
+from .lines import json_text
 
 ARGUMENTS_SHOWN: Final = 100
 """Characters of a call's arguments in its line."""
@@ -133,8 +133,7 @@ class JsonPrinter:
         self._line({"type": "result", **fields})
 
     def _line(self, fields: dict[str, object]) -> None:
-        text = json.dumps({"v": events.EVENTS_VERSION, **fields}, ensure_ascii=False)
-        self._out.write(text + "\n")
+        self._out.write(json_text({"v": events.EVENTS_VERSION, **fields}) + "\n")
         self._out.flush()
 
 

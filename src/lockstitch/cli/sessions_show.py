@@ -12,6 +12,7 @@ from ..session.log_reader import kind_of
 from ..session.reports import OpenReport
 from ..session.store import SessionKeeper
 from . import exit_codes
+from .lines import tell
 from .stores import json_option, print_json, store_option, with_store
 from .story import Story
 from .story_text import text_of
@@ -81,6 +82,6 @@ def _print_event(event: Event) -> None:
 def _tell(report: OpenReport) -> None:
     damaged = report.torn_bytes or report.set_aside or report.missing or report.defects
     if damaged:
-        click.echo("lockstitch: this session is damaged; `lockstitch sessions check` says where", err=True)
+        tell("lockstitch: this session is damaged; `lockstitch sessions check` says where")
     if report.read_only and "read-only" not in report.read_only:
-        click.echo(f"lockstitch: it can be shown but not continued: {report.read_only}", err=True)
+        tell(f"lockstitch: it can be shown but not continued: {report.read_only}")

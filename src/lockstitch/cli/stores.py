@@ -12,6 +12,7 @@ import msgspec
 
 from ..session.choose import choose_store
 from ..session.store import SessionKeeper
+from .lines import escaped
 
 FORM_VERSION: Final = 1
 """Of every JSON line of the ``sessions`` commands: docs/cli.md."""
@@ -48,4 +49,4 @@ def configured_store() -> str | None:
 
 def print_json(fields: Mapping[str, Any]) -> None:
     """One line on stdout, with the version of its form."""
-    sys.stdout.write(msgspec.json.encode({"v": FORM_VERSION, **fields}).decode() + "\n")
+    sys.stdout.write(escaped(msgspec.json.encode({"v": FORM_VERSION, **fields}).decode()) + "\n")

@@ -1,6 +1,5 @@
 """``lockstitch wire classify``: say what an error response means, and what helps."""
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from ..providers import catalog
 from ..providers.classify import classify as classify_answer
 from ..schema.errors import CallerError
 from ..schema.profiles import Protocol
+from .lines import json_text
 
 BODY_BYTES: Final = 1024 * 1024
 """As much of a body as the runtime keeps of an error; the rest is not read."""
@@ -52,15 +52,14 @@ def classify(
         now_s=time.time(),
     )
     click.echo(
-        json.dumps(
+        json_text(
             {
                 "code": found.code,
                 "retryable": found.retryable,
                 "recovery": found.recovery,
                 "retry_after_s": found.retry_after_s,
                 "message": found.message,
-            },
-            ensure_ascii=False,
+            }
         )
     )
 

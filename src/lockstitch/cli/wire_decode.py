@@ -1,6 +1,5 @@
 """``lockstitch wire decode``: what a raw response body says, and what its gateway did wrong."""
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from ..schema.errors import CallerError
 from ..schema.failures import Failure
 from ..schema.notes import Note
 from . import exit_codes
+from .lines import json_text, tell
 
 CHUNKS_FORMAT: Final = 1
 """Version of the lines of ``--chunks``; raised only if a reader of the older ones would misread."""
@@ -68,10 +68,10 @@ def decode(
     else:
         click.echo(_json(result.to_json()))
     for note in result.notes:
-        click.echo(_explain(note), err=True)
+        tell(_explain(note))
     failure = result.finish.failure
     if failure is not None:
-        click.echo(_explain_failure(failure), err=True)
+        tell(_explain_failure(failure))
     ctx.exit(exit_codes.DONE if failure is None else exit_codes.FAILED)
 
 
@@ -89,7 +89,7 @@ def _lines(chunks: list[Chunk]) -> Iterator[bytes]:
 
 def _json(value: object) -> bytes:
     """UTF-8 whatever the terminal's encoding: the output is for programs."""
-    return json.dumps(value, ensure_ascii=False).encode()
+    return json_text(value).encode()
 
 
 def _explain(note: Note) -> str:

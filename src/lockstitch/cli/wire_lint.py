@@ -15,6 +15,7 @@ from ..providers.codecs import CODECS
 from ..schema.errors import CallerError
 from ..wire.strict_json import well_formed
 from . import exit_codes
+from .lines import json_text, tell
 
 _DIALECTS = click.Choice(tuple(CODECS))
 
@@ -57,13 +58,13 @@ def lint(
         out["anomalies"] = [msgspec.to_builtins(anomaly) for anomaly in mended.anomalies]
         out["request"] = mended.request
         if mended.anomalies:
-            click.echo(well_formed(f"mended: {told('normal', mended.anomalies)}"), err=True)
+            tell(f"mended: {told('normal', mended.anomalies)}")
     else:
         found = find_violations(request, dialect, source=source, profile=profile, **limits)
     out["violations"] = [msgspec.to_builtins(violation) for violation in found]
-    click.echo(well_formed(json.dumps(out, ensure_ascii=False)).encode())
+    click.echo(well_formed(json_text(out)).encode())
     for violation in found:
-        click.echo(well_formed(f"{violation.rule} at {violation.where}: {violation.detail}"), err=True)
+        tell(f"{violation.rule} at {violation.where}: {violation.detail}")
     ctx.exit(exit_codes.FAILED if found else exit_codes.DONE)
 
 
