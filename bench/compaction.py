@@ -21,7 +21,7 @@ from lockstitch import Agent
 from lockstitch.agent.events import Compacted, TurnEnded
 from lockstitch.history.compact import limits, plan
 from lockstitch.history.context import Context
-from lockstitch.history.facts import gather
+from lockstitch.history.fact_search import gather
 from lockstitch.history.plain_text import digest, pieces
 from lockstitch.schema.blocks import Text, ToolCall
 from lockstitch.schema.events import (

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from lockstitch.history.compact import RESULT_MIN_CHARS, limits, long_results, plan
 from lockstitch.history.context import Context
 from lockstitch.history.exchanges import cuts
-from lockstitch.history.facts import Facts, facts_text, gather
+from lockstitch.history.fact_search import gather
+from lockstitch.history.facts import Facts, facts_text
 from lockstitch.history.plain_text import bounded, digest, pieces
 from lockstitch.history.project import Intent, project
 from lockstitch.history.summary import MOST_OVER, Rejected, composed, judged, piece_request, request

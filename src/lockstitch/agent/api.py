@@ -23,7 +23,6 @@ from ..llm.endpoint import Endpoint, resolve
 from ..llm.retry import RetryPolicy
 from ..schema.blocks import Block, ToolCall
 from ..schema.errors import CallerError
-from ..schema.events import Event
 from ..schema.messages import Options
 from ..schema.profiles import Profile
 from ..session.store import SessionLog, SessionStore
@@ -31,7 +30,6 @@ from ..tools.approval import Policy
 from ..tools.contract import Tool, ToolContext
 from . import given, portal
 from .approval import Approvals, Approver
-from .carried import Carried
 from .compaction import Compactor
 from .events import UserEvent
 from .hooks import Hooks
@@ -40,6 +38,7 @@ from .requests import RequestMaker
 from .result import Result
 from .rewriting import complete
 from .session import Parts, Session
+from .session_fold import SessionFold
 from .shared import Shared
 from .state import Budget, Facts, Price, Rules, Stuck
 from .structured import require_schema
@@ -201,12 +200,7 @@ class Agent:
         endpoint = None if self._model is None else self._endpoint(environ)
         if endpoint is None and session_id is None:
             raise CallerError("no model: name one as provider:model")
-        context, carried = Context(), Carried()
-
-        def fold(event: Event) -> None:
-            context.apply(event)
-            carried.apply(event)
-
+        fold = SessionFold()
         store, models, servers = await self._shared.take(environ, self._workspace(""))
         try:
             log = await store.open(
@@ -220,7 +214,8 @@ class Agent:
             raise
         try:
             read_log = log_reader(store, log)
-            context = await complete(context, read_log)
+            await complete(fold, read_log)
+            context = fold.context
             workspace = self._workspace(context.cwd)
             target = endpoint or self._stored_endpoint(context, environ)
             known = self._known(target)
@@ -229,8 +224,7 @@ class Agent:
                 target = replace(target, profile=profile)
             world = World(
                 log=log,
-                context=context,
-                carried=carried,
+                fold=fold,
                 requests=self._requests(target, log),
                 models=models,
                 registry=self._toolset.registry(),

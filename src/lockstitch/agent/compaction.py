@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ..history.compact import PRUNE_ENOUGH, SEVERITIES, Limits, Plan, limits, long_results, plan
-from ..history.facts import gather
+from ..history.fact_search import gather
 from ..history.meter import BODY_CHARS_MAX
 from ..history.plain_text import digest
 from ..history.summary import composed

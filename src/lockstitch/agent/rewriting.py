@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from ..history.context import Context
 from ..schema.errors import CallerError
-from ..schema.events import Clear, Undo
+from ..schema.events import Clear, Event, Undo
 from .messages import ReadLog
+from .session_fold import SessionFold
 
 if TYPE_CHECKING:
     from .world import World
@@ -40,17 +41,27 @@ async def clear(world: "World") -> None:
     await world.log.flush()
 
 
-async def complete(context: Context, read_log: ReadLog) -> Context:
-    """The context, folded again where an undo went back behind more than memory had kept."""
-    if not context.needed:
-        return context
-    again = Context(kept_rewrites=frozenset(context.needed))
-    await read_log(again.apply)
-    again.epoch = max(again.epoch, context.epoch) + 1  # Nothing that was made of the old one may be reused.
-    return again
+async def complete(fold: SessionFold, read_log: ReadLog) -> None:
+    """Fold the context again where an undo went back behind more than memory had kept."""
+    if not fold.context.needed:
+        return
+    again, last_seq = Context(kept_rewrites=fold.context.kept_rewrites), -1
+
+    def take(event: Event) -> None:
+        nonlocal last_seq
+        again.apply(event)
+        last_seq = event.seq
+
+    with fold.watching() as meanwhile:
+        await read_log(take)
+    for event in meanwhile:  # input may be queued at any time
+        if event.seq > last_seq:
+            again.apply(event)
+    again.epoch = max(again.epoch, fold.context.epoch) + 1  # Nothing made of the old one may be reused.
+    fold.context = again
 
 
 async def _undo(world: "World", read_log: ReadLog, to_turn: int) -> None:
     world.append(Undo(to_turn))
     await world.log.flush()
-    world.context = await complete(world.context, read_log)
+    await complete(world.fold, read_log)

@@ -24,6 +24,7 @@ from .approval import Approvals
 from .carried import Carried
 from .hooks import Hooks
 from .requests import RequestMaker
+from .session_fold import SessionFold
 
 
 class Log(Protocol):
@@ -85,8 +86,7 @@ class World:
     """What the driver acts on and asks. Time and chance are injected, so a test can hold them still."""
 
     log: Log
-    context: Context
-    carried: Carried
+    fold: SessionFold
     requests: RequestMaker
     models: Models
     registry: Registry
@@ -102,12 +102,19 @@ class World:
     watchers: set[Callable[[], None]] = field(default_factory=set)
     """Called after every append: who shows the conversation as it grows."""
 
+    @property
+    def context(self) -> Context:
+        return self.fold.context
+
+    @property
+    def carried(self) -> Carried:
+        return self.fold.carried
+
     def append(self, *bodies: Body) -> tuple[Event, ...]:
         """Into the log, and into everything that is folded from it."""
         taken = self.log.append(*bodies, time_ms=self.clock_ms())
         for event in taken:
-            self.context.apply(event)
-            self.carried.apply(event)
+            self.fold(event)
         for watcher in tuple(self.watchers):
             watcher()
         return taken

@@ -139,9 +139,14 @@ class Context:
     def needed(self) -> set[int]:
         """Compactions and clears that an undo went back behind, though they were no longer kept.
 
-        If there are any, the messages are incomplete: fold the log again with them as ``kept_rewrites``.
+        If there are any, the messages are incomplete: fold the log again with ``kept_rewrites``.
         """
         return self._live.needed
+
+    @property
+    def kept_rewrites(self) -> frozenset[int]:
+        """For folding the log again: those that are ``needed`` now, and those that were before."""
+        return self._live.kept | self._live.needed
 
     @property
     def unanswered(self) -> list[Unanswered]:

@@ -4,6 +4,7 @@ A rewrite replaces the list and keeps the old one for a while, so that an undo c
 """
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Final, NamedTuple
 
 from ..schema.blocks import Block, Text
@@ -16,8 +17,11 @@ KEPT_REWRITES: Final = 3
 """How many compactions and clears an undo can go back behind at once; see ``LiveMessages.needed``."""
 
 
-class _Rewrite(NamedTuple):
+class Rewrite(NamedTuple):
+    """What a compaction or a clear replaced."""
+
     seq: int
+    """Of the event that did."""
     before: list[Message]
     facts: Facts
 
@@ -31,11 +35,21 @@ class LiveMessages:
         self.needed: set[int] = set()
         self.summaries: set[int] = set()
         """Numbers of the messages that are summaries."""
-        self._kept = kept_rewrites
-        self._rewrites: list[_Rewrite] = []
-        self._rewritten: list[int] = []
+        self.kept = kept_rewrites
+        self.rewrites: list[Rewrite] = []
+        """Those that are held, oldest first."""
+        self.rewritten: list[int] = []
         """Numbers of all rewrites that count, those that are no longer held included."""
-        self._pruned: dict[int, tuple[tuple[int, int], ...]] = {}
+        self.pruned: dict[int, tuple[tuple[int, int], ...]] = {}
+        """How each pruned result was shortened, by its number: (head_chars, tail_chars), first to last."""
+
+    def snapshot(self) -> "LiveMessages":
+        """A copy that later changes do not reach."""
+        other = copy(self)
+        other.messages, other.rewrites = self.messages.copy(), self.rewrites.copy()
+        other.rewritten, other.pruned = self.rewritten.copy(), self.pruned.copy()
+        other.needed, other.summaries = self.needed.copy(), self.summaries.copy()
+        return other
 
     def compact(
         self, seq: int, plan: CompactionStart, keep_from: int, made: CompactionSummary, summary: Message
@@ -47,24 +61,24 @@ class LiveMessages:
 
     def replace(self, seq: int, messages: list[Message]) -> None:
         """Put other messages in their place; ``seq`` is the event that does."""
-        self._rewritten.append(seq)
-        self._rewrites.append(_Rewrite(seq, self.messages, self.facts))
-        if len(self._rewrites) > KEPT_REWRITES:
-            oldest = self._rewrites[-KEPT_REWRITES - 1]
-            if oldest.seq not in self._kept:
-                del self._rewrites[-KEPT_REWRITES - 1]
+        self.rewritten.append(seq)
+        self.rewrites.append(Rewrite(seq, self.messages, self.facts))
+        if len(self.rewrites) > KEPT_REWRITES:
+            oldest = self.rewrites[-KEPT_REWRITES - 1]
+            if oldest.seq not in self.kept:
+                del self.rewrites[-KEPT_REWRITES - 1]
         self.messages = messages
 
     def undo(self, first: int) -> None:
         """Take back everything from event ``first`` on."""
-        held = {rewrite.seq for rewrite in self._rewrites}
-        while self._rewritten and self._rewritten[-1] >= first:
-            seq = self._rewritten.pop()
+        held = {rewrite.seq for rewrite in self.rewrites}
+        while self.rewritten and self.rewritten[-1] >= first:
+            seq = self.rewritten.pop()
             if seq not in held:
                 self.needed.add(seq)
-        if self._rewrites and self._rewrites[-1].seq >= first:
-            while self._rewrites and self._rewrites[-1].seq >= first:
-                rewrite = self._rewrites.pop()
+        if self.rewrites and self.rewrites[-1].seq >= first:
+            while self.rewrites and self.rewrites[-1].seq >= first:
+                rewrite = self.rewrites.pop()
             self.messages, self.facts = [self._as_pruned(m) for m in rewrite.before], rewrite.facts
         messages = self.messages
         while messages and seq_of(messages[-1]) >= first and seq_of(messages[-1]) not in self.summaries:
@@ -74,7 +88,7 @@ class LiveMessages:
         """Shorten results, also in lists that an undo may bring back."""
         wanted = set(body.result_seqs)
         for seq in wanted:
-            self._pruned[seq] = (*self._pruned.get(seq, ()), (body.head_chars, body.tail_chars))
+            self.pruned[seq] = (*self.pruned.get(seq, ()), (body.head_chars, body.tail_chars))
         for index in range(len(self.messages) - 1, -1, -1):
             if not wanted:
                 break
@@ -101,7 +115,7 @@ class LiveMessages:
         The range may begin before an older compaction; what that one folded away is taken from before it.
         """
         found: dict[int, Message] = {}
-        for messages in (*(rewrite.before for rewrite in self._rewrites), self.messages):
+        for messages in (*(rewrite.before for rewrite in self.rewrites), self.messages):
             for message in reversed(messages):
                 if message.seq in self.summaries:
                     continue
@@ -111,7 +125,7 @@ class LiveMessages:
         return [found[key] for key in sorted(found)]
 
     def _as_pruned(self, message: Message) -> Message:
-        for head_chars, tail_chars in self._pruned.get(seq_of(message), ()):
+        for head_chars, tail_chars in self.pruned.get(seq_of(message), ()):
             message = shortened_result(message, head_chars, tail_chars)
         return message
 

@@ -8,6 +8,7 @@ concerns, and nothing is taken back. ``Transcript`` holds the latest; older ones
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
+from copy import copy
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -84,6 +85,18 @@ class Transcript:
             oldest, freed = self._entries.popleft()
             self._chars -= freed
             self.forgotten = oldest.seq
+
+    def snapshot(self) -> "Transcript":
+        """A copy that later entries do not change."""
+        other = copy(self)
+        other._entries = self._entries.copy()
+        return other
+
+    def restore(self, entries: Iterable[Entry], count: int, forgotten: int) -> None:
+        """Become the transcript, of the same limits, that held ``entries`` after ``count`` were added."""
+        for entry in entries:
+            self.add(entry)
+        self.count, self.forgotten = count, forgotten
 
     def __iter__(self) -> Iterator[Entry]:
         return (entry for entry, _ in self._entries)

@@ -10,6 +10,7 @@ from typing import Final
 from lockstitch.schema.errors import CallerError
 
 from .blobs import BLOBS_NAME, DirectoryBlobs
+from .checkpoint_file import remove_checkpoint
 from .file_calls import FileCalls, read_range, write_new_file
 from .file_create import create_directory
 from .file_open import no_session
@@ -67,6 +68,7 @@ class FileKeeping:
             write_new_file(self._calls, backup, self.pieces(session_id))
             self._calls.sync_directory(backup.parent)
             write_new_file(self._calls, directory / LOG_NAME, log)
+            remove_checkpoint(self._calls, directory)  # which would not fit any more
             self._calls.sync_directory(directory)
         finally:
             lock.close()

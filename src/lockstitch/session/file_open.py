@@ -10,15 +10,19 @@ from typing import Final, NamedTuple
 from lockstitch.schema.errors import CallerError
 from lockstitch.wire.jsonl import encode
 
+from .checkpoint import Checkpoint
+from .checkpoint_file import write_checkpoint
 from .file_calls import FileCalls, read_range, write_new_file
 from .file_create import create_directory
 from .file_sink import LOG_NAME, FileSink
 from .lock import SessionLock, acquire
 from .log_reader import Fold, LogReader
+from .log_reading import LogBytes, LogReading, read_behind_checkpoint, read_whole
 from .log_state import LogState
 from .mending import corruption, first_record, implied_start, mend, open_report
 from .names import directory_name
 from .reports import OpenReport
+from .saving import SAVE_AFTER_BYTES, Saver, SavingFold
 from .scan import PIECE_BYTES, Damage
 
 DAMAGED_NAME: Final = "damaged"
@@ -31,6 +35,7 @@ class Opened(NamedTuple):
     report: OpenReport
     sink: FileSink | None
     lock: SessionLock | None
+    saver: Saver | None = None
 
     def close(self) -> None:
         """Give the file and the lock back."""
@@ -47,12 +52,22 @@ class CancelledOpeningError(Exception):
 class Opening:
     """One try to open a session, made in a worker thread; ``cancel`` ends it from another."""
 
-    def __init__(self, calls: FileCalls, root: Path, session_id: str, *, cwd: str, fold: Fold | None) -> None:
+    def __init__(
+        self,
+        calls: FileCalls,
+        root: Path,
+        session_id: str,
+        *,
+        cwd: str,
+        fold: Fold | None,
+        save_after_bytes: int = SAVE_AFTER_BYTES,
+    ) -> None:
         self._calls = calls
         self._root = root
         self._id = session_id
         self._cwd = cwd
         self._fold = fold
+        self._save_after_bytes = save_after_bytes
         self._cancelled = threading.Event()
         self._directory = root / directory_name(session_id)
 
@@ -67,19 +82,18 @@ class Opening:
 
     def read(self) -> LogReader:
         """Read the log through ``fold``. Raises CallerError if there is no such session."""
-        reader = LogReader(self._id, self._fold)
         try:
             fd = self._calls.open(self._directory / LOG_NAME, os.O_RDONLY)
         except FileNotFoundError as error:
             if not self._directory.is_dir():
                 raise no_session(self._id, self._root) from error
+            reader = LogReader(self._id, self._fold)
             reader.end()  # a session whose log is gone: empty, and to be begun again
             return reader
         try:
-            self._read(fd, reader)
+            return self._read(fd, whole=True).reader
         finally:
             self._calls.close(fd)
-        return reader
 
     def write(self, *, create: bool, strict: bool) -> Opened:
         """Open the session for its one writer."""
@@ -113,8 +127,8 @@ class Opening:
     # --- reading and mending -------------------------------------------------------------------------------
 
     def _mend(self, lock: SessionLock, fd: int, *, created: bool, strict: bool) -> Opened:
-        reader = LogReader(self._id, self._fold)
-        damage = self._read(fd, reader)
+        reading = self._read(fd, whole=created or strict)
+        reader = reading.reader
         too_new = reader.state.too_new
         if too_new is not None:
             self._calls.close(fd)
@@ -123,26 +137,46 @@ class Opening:
             return Opened(self._directory, reader.state, report, None, None)
         if strict and (error := corruption(reader, self._id)) is not None:
             raise error
-        files = self._copy_aside(fd, damage)
+        files = self._copy_aside(fd, reading.damage)
         self._cut_torn_end(fd, reader)
         report = open_report(reader, created=created, files=files)
         file = files[0] if len(files) == 1 else f"{DAMAGED_NAME}/" if files else ""
+        saver = self._saver(reading)
         admitted = mend(reader, implied_start(self._id, self._cwd), file=file, fold=self._fold)
         assert reader.scanner.end_offset is not None
         sink = FileSink(self._calls, self._directory / LOG_NAME, fd, reader.scanner.end_offset)
         newline = b"\n" if reader.scanner.unterminated else b""
         if newline or admitted.data:
             sink.commit(newline + admitted.data, sync=True)
-        return Opened(self._directory, reader.state, report, sink, lock)
+        if saver is not None:
+            saver.took(admitted.data)
+        return Opened(self._directory, reader.state, report, sink, lock, saver)
 
-    def _read(self, fd: int, reader: LogReader) -> list[Damage]:
-        """All damage, in order."""
-        damage: list[Damage] = []
-        for piece in read_range(self._calls, fd, 0, self._calls.size(fd), PIECE_BYTES):
-            if self._cancelled.is_set():
-                raise CancelledOpeningError
-            damage += reader.feed(piece)
-        return damage + reader.end()
+    def _read(self, fd: int, *, whole: bool) -> LogReading:
+        def pieces(start: int, end: int) -> Iterator[bytes]:
+            for piece in read_range(self._calls, fd, start, end, PIECE_BYTES):
+                if self._cancelled.is_set():
+                    raise CancelledOpeningError
+                yield piece
+
+        log, reading = LogBytes(self._calls.size(fd), pieces), None
+        if not whole and isinstance(self._fold, SavingFold):
+            reading = read_behind_checkpoint(self._calls, self._directory, log, self._id, self._fold)
+        return reading or read_whole(log, self._id, self._fold)
+
+    def _saver(self, reading: LogReading) -> Saver | None:
+        """None if the fold cannot be saved, or if a later opening could not go on from what it had saved."""
+        fold, reader, digest = self._fold, reading.reader, reading.digest
+        if not isinstance(fold, SavingFold) or not reader.is_sound:
+            return None
+        if digest.length != reader.scanner.end_offset or reader.scanner.unterminated:
+            return None
+        digest.cut()
+
+        def write(checkpoint: Checkpoint, fold_version: str) -> int:
+            return write_checkpoint(self._calls, self._directory, checkpoint, fold_version)
+
+        return Saver(fold, digest, write, after_bytes=self._save_after_bytes, saved=reading.saved)
 
     def _copy_aside(self, fd: int, damage: list[Damage]) -> tuple[str, ...]:
         """Copy each damaged place that has no copy yet; their names, relative to the session's directory."""

@@ -1,7 +1,8 @@
 """The default store: a directory per session with a log that can be read by eye and mended by hand.
 
 ``<root>/<name>/log.jsonl`` holds one record a line, ``lock`` its writer's process id, ``blobs/`` large
-content by hash, ``damaged/`` copies of what could not be read. See docs/formats/session-log.md.
+content by hash, ``damaged/`` copies of what could not be read, ``checkpoint.jsonl`` what the log amounts to,
+for a fold that can be saved (``saving.SavingFold``). See docs/formats/session-log.md.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from .log_reader import Fold, FoldFailedError
 from .mending import check_report
 from .names import directory_name
 from .reports import CheckReport, Hits, Listing, latest_first
+from .saving import SAVE_AFTER_BYTES
 from .store import SessionLog
 
 if TYPE_CHECKING:
@@ -37,10 +39,21 @@ class FileStore:
     One thread writes for all open sessions. See ``store.SessionKeeper`` for what the methods promise.
     """
 
-    def __init__(self, root: Path, *, calls: FileCalls | None = None, index: bool = True) -> None:
-        """Without ``index`` a listing reads the beginning of every log, and there is no search."""
+    def __init__(
+        self,
+        root: Path,
+        *,
+        calls: FileCalls | None = None,
+        index: bool = True,
+        save_after_bytes: int = SAVE_AFTER_BYTES,
+    ) -> None:
+        """Without ``index`` a listing reads the beginning of every log, and there is no search.
+
+        ``save_after_bytes``: how much a log grows at least before the state of a ``SavingFold`` is saved.
+        """
         self.root = Path(root)
         self._calls = calls or FileCalls()
+        self._save_after_bytes = save_after_bytes
         self._committer = Committer()
         self._keeping = FileKeeping(self.root, self._calls)
         self._wants_index = index
@@ -56,7 +69,9 @@ class FileStore:
         strict: bool = False,
         read_only: bool = False,
     ) -> SessionLog:
-        opening = Opening(self._calls, self.root, session_id, cwd=cwd, fold=fold)
+        opening = Opening(
+            self._calls, self.root, session_id, cwd=cwd, fold=fold, save_after_bytes=self._save_after_bytes
+        )
 
         def write() -> Opened:
             opened = opening.write(create=create, strict=strict)
@@ -79,6 +94,7 @@ class FileStore:
             blobs=DirectoryBlobs(opened.path / BLOBS_NAME, self._calls),
             committer=self._committer,
             sink=opened.sink,
+            saver=opened.saver,
             release=None if opened.lock is None else lambda: self._release(opened),
         )
 

@@ -40,9 +40,18 @@ class Defect(msgspec.Struct, frozen=True):
 class LogReader:
     """Reads one log. Events go to ``fold`` in order, each marked if the gate would have refused it."""
 
-    def __init__(self, session_id: str, fold: Fold | None = None) -> None:
-        self.state = LogState()
-        self.scanner = Scanner()
+    def __init__(
+        self, session_id: str, fold: Fold | None = None, *, state: LogState | None = None, offset: int = 0
+    ) -> None:
+        """``state``: that of the first ``offset`` bytes of the log, all of them sound and ending in a whole
+        line, which ``fold`` has been through; what is fed follows them."""
+        if state is None or state.start is None:
+            self.state, self.scanner = LogState(), Scanner()
+        else:
+            last, form = state.next_seq - 1, state.start.format
+            self.state = state
+            self.scanner = Scanner(after=last, format_version=form, offset=offset)
+            self.scanner.records = state.next_seq
         self.damage: list[Damage] = []
         """The first places; a torn end is the last item, if there is one, whatever the number."""
         self.defects: list[Defect] = []
@@ -62,6 +71,11 @@ class LogReader:
         if self.state.start is None:
             self._imply_start()
         return damage
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing but a torn end was found that a writer of this log would not have written."""
+        return not (self.set_aside or self.missing or self.state.defects)
 
     def _take(self, items: list[Event | Damage]) -> list[Damage]:
         # Written out instead of calling ``refusal`` and ``advance``: a long log passes here, event by event.

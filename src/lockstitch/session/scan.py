@@ -44,17 +44,22 @@ class Scanner:
     """Reads a log that is fed in pieces of any size: the same items come out for any split."""
 
     def __init__(
-        self, *, after: int = -1, format_version: int | None = None, keep_lines: bool = False
+        self,
+        *,
+        after: int = -1,
+        format_version: int | None = None,
+        offset: int = 0,
+        keep_lines: bool = False,
     ) -> None:
         """``after`` and ``format_version``: the last record's number and the format it had, if what is fed
-        continues a log that was read before.
+        continues a log that was read before; ``offset``: where in it that begins.
 
         ``keep_lines``: for those who copy logs, ``lines`` holds the bytes of each event, without its newline,
         until it is cleared.
         """
         self.records = 0
         self.lines: list[bytes] = []
-        self.offset = 0
+        self.offset = offset
         """Bytes of all lines that are done with."""
         self.end_offset: int | None = None
         """After ``end``: where the next record may be appended, once anything behind is cut off."""
@@ -65,8 +70,9 @@ class Scanner:
         self._pending = 0
         self._oversize: _Oversize | None = None
         self._last_seq = after
-        self._checksums = array("I", bytes(4 * (after + 1)))
-        """Of each record by its number, 0 for one that is missing."""
+        self._first_seq = after + 1
+        self._checksums = array("I")
+        """Of each record by its number, from ``_first_seq`` on; 0 for one that is missing."""
         self._damaged_since = False
         self._upgrade = None if format_version is None else migration.upgrade_from(format_version)
         """For the records of a log of an older format."""
@@ -231,7 +237,7 @@ class Scanner:
         """Whether the record counts. An exact repeat does not: nothing is lost with it."""
         seq, checksum = event.seq, int(line[-10:-2], 16)
         if seq <= self._last_seq:
-            if self._checksums[seq] == checksum:
+            if seq >= self._first_seq and self._checksums[seq - self._first_seq] == checksum:
                 reason = f"record {seq} again, exactly as before"
                 self._add(self._damage(offset, line, reason), items)
                 return False

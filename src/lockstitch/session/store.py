@@ -16,6 +16,7 @@ from .intake import admit
 from .log_reader import Fold
 from .log_state import LogState
 from .reports import CheckReport, Hits, Listing, OpenReport
+from .saving import Saver
 
 
 class SessionStore(Protocol):
@@ -34,7 +35,9 @@ class SessionStore(Protocol):
         """Open a session for its one writer, mended and closed so that it can go on.
 
         Every event of the log goes through ``fold`` in order, the closers of an interruption included; it is
-        called in a worker thread, and never after this returns. ``cwd`` is stored if the session is new.
+        called in a worker thread, and never after this returns. A ``SavingFold`` may be restored to what it
+        had saved after the first of them instead, and given only the others; it ends up the same.
+        ``cwd`` is stored if the session is new.
         ``read_only`` takes no lock, writes nothing and adds no closers; it also shows a session that is open
         elsewhere. ``strict`` raises SessionCorruptionError instead of mending, and then nothing is written.
 
@@ -114,9 +117,14 @@ class SessionLog:
         blobs: Blobs,
         committer: Committer | None = None,
         sink: Sink | None = None,
+        saver: Saver | None = None,
         release: Callable[[], None] | None = None,
     ) -> None:
-        """``committer`` and ``sink`` are None for a read-only session; ``release`` gives its lock back."""
+        """``committer`` and ``sink`` are None for a read-only session; ``release`` gives its lock back.
+
+        ``saver``: told of everything taken, and asked where a checkpoint is due: as a session closes, and
+        between turns.
+        """
         self.id = session_id
         self.path = path
         """The session's directory; None in a store that has none."""
@@ -126,6 +134,8 @@ class SessionLog:
         """The session's large content; ``blobs.put`` waits for the disk, so call it in a thread."""
         self._committer = committer
         self._channel = None if sink is None else Channel(sink)
+        self._saver = saver
+        self._saving: asyncio.Future[None] | None = None
         self._release = release
         self._closed = False
 
@@ -149,6 +159,8 @@ class SessionLog:
         assert self._committer is not None
         self._committer.require_space(channel)
         admitted = admit(self.state, bodies, now)
+        if self._saver is not None:
+            self._saver.took(admitted.data)
         if self._committer.put(channel, admitted.data):
             self._write_later(self._committer)
         return admitted.events
@@ -159,6 +171,13 @@ class SessionLog:
         Raises StorageError if the disk refused; nothing acknowledged is lost then, what was not stays taken,
         and the next flush tries again. A cancelled flush goes on without its caller.
         """
+        await self._flush()
+        if self._saver is not None and not self._closed and not self.state.turn_open:
+            work = self._saver.due(self.state)
+            if work is not None:
+                self._saving = asyncio.get_running_loop().run_in_executor(None, work)
+
+    async def _flush(self) -> None:
         if self._closed or self._channel is None or self._committer is None:
             return
         loop = asyncio.get_running_loop()
@@ -176,19 +195,36 @@ class SessionLog:
         """Flush, and give the session free for other writers; also if flushing fails, which raises."""
         if self._closed:
             return
+        save = None
         try:
-            await self.flush()
+            await self._flush()
+            if self._saving is not None:
+                await asyncio.shield(self._saving)
+            save = None if self._saver is None else self._saver.due(self.state)
         finally:
             self._closed = True
-            channel, release = self._channel, self._release
-            if channel is not None:
-                await asyncio.shield(asyncio.to_thread(_let_go, channel.sink, release))
+            if self._channel is not None:
+                await asyncio.shield(asyncio.to_thread(self._let_go, self._channel.sink, save))
 
     def abandon(self) -> None:
         """Give the session free at once, from any thread, without waiting for what was not flushed."""
         self._closed = True
         if self._channel is not None:
-            _let_go(self._channel.sink, self._release)
+            self._let_go(self._channel.sink, None)
+
+    def _let_go(self, sink: Sink, save: Callable[[], None] | None) -> None:
+        """Save, close and release, the latter two whatever happens before: in a thread, for it may wait."""
+        try:
+            if save is not None:
+                save()
+            if self._saver is not None:
+                self._saver.end()
+        finally:
+            try:
+                sink.close()
+            finally:
+                if self._release is not None:
+                    self._release()
 
     def _write_later(self, committer: Committer) -> None:
         """Also without a flush what was taken has to be in the file soon."""
@@ -204,14 +240,6 @@ class SessionLog:
         if self._closed:
             raise CallerError(f"session {self.id!r} is closed: open it again to append")
         return self._channel
-
-
-def _let_go(sink: Sink, release: Callable[[], None] | None) -> None:
-    try:
-        sink.close()
-    finally:
-        if release is not None:
-            release()
 
 
 def _settle(future: "asyncio.Future[None]", error: StorageError | None) -> None:
