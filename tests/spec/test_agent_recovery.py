@@ -16,6 +16,9 @@ from lockstitch import (
     StorageError,
     tool,
 )
+from lockstitch.agent.recovery import next_rung
+from lockstitch.history.ladder import RUNGS
+from lockstitch.providers.classify import classify
 from lockstitch.schema import events as log
 from lockstitch.schema.blocks import Base64Source, BlobSource, Image, Text, ToolResult
 from lockstitch.schema.messages import Message, Options, Request
@@ -38,6 +41,38 @@ async def test_a_refusal_in_words_nobody_knows_climbs_and_what_went_through_is_r
     assert [body.rung for body in learned] == [rungs[2]]
     await world.run()
     assert [body.rung for body in await world.bodies(log.AttemptStart)][3] == rungs[2]
+
+
+@pytest.mark.parametrize("wording", ["provider", "opaque"])
+async def test_a_session_with_calls_goes_on_without_tools_where_calls_need_them(wording: str) -> None:
+    store = MemoryStore()
+    await World(calls("clock"), "Noon.", store=store, profile="anthropic", strict=None).run()
+    bare = World(
+        "Still noon.", "Later.", store=store, tools=[], profile="anthropic", strict="anthropic-messages",
+        wording=wording,
+    )  # fmt: skip
+    assert (await bare.run("And now?")).text == "Still noon."
+    refused = [request for request in bare.model.requests if request.get("refused")]
+    assert [request["refused"]["rule"] for request in refused] == ["tools_missing"]
+    assert "clock" in str(bare.model.requests[-1]["body"]["messages"])
+    assert (await bare.run("And then?")).text == "Later."
+    assert [request for request in bare.model.requests if request.get("refused")] == refused
+
+
+SKIPS: dict[str, tuple[str, str, str | None]] = {
+    "calls without tools: to calls as text": ("The toolConfig field must be defined", "normal", "flattened"),
+    "the same there: on to the digest": ("The toolConfig field must be defined", "flattened", "digest"),
+    "an image that is refused: to no images": ("Could not process image", "normal", "no_media"),
+    "words nobody knows: one after the other": ("The quality is insufficient.", "normal", "strict"),
+    "at the end there is none": ("The quality is insufficient.", "digest", None),
+}
+
+
+@pytest.mark.parametrize("case", SKIPS)
+def test_wording_skips_rungs_that_cannot_help(case: str) -> None:
+    message, rung, then = SKIPS[case]
+    failure = classify(400, {}, {"error": {"message": message}}).failure
+    assert next_rung(RUNGS, rung, failure) == then
 
 
 async def test_a_request_that_breaks_the_rules_is_never_sent() -> None:

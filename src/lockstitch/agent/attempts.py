@@ -160,8 +160,8 @@ def _recover(state: State, failure: Failure, jitter: float) -> Move:
     match disposition(failure):
         case "retry":
             return _retry(state, failure, jitter)
-        case "ladder" | "drop_media" as way:
-            return _climb(state, failure, to_media=way == "drop_media")
+        case "ladder" | "drop_media":
+            return _climb(state, failure)
         case "compact":
             return _compact(state, failure)
         case "lower_max_tokens" if state.lowered < MAX_LOWERED:
@@ -196,11 +196,11 @@ def _retry(state: State, failure: Failure, jitter: float) -> Move:
             return state, (Append((body,)), Flush(), Emit(told), WaitRetry(delay_ms))
 
 
-def _climb(state: State, failure: Failure, *, to_media: bool = False) -> Move:
+def _climb(state: State, failure: Failure) -> Move:
     """The next safer form of the request; at the end of the ladder the first refusal counts."""
     refusal = state.refusal or failure
     state = replace(state, refusal=refusal)
-    rung = next_rung(state.rules.rungs, state.rung, to_media=to_media)
+    rung = next_rung(state.rules.rungs, state.rung, failure)
     if rung is None:
         return _give_up(state, refusal)
     return turns.prepare(replace(state, rung=rung))

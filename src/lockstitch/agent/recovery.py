@@ -9,6 +9,8 @@ from ..schema.failures import Failure, Recovery
 
 MEDIA_RUNG: Final = "no_media"
 """First rung that sends no images: where a refusal about media goes at once."""
+TEXT_RUNG: Final = "flattened"
+"""First rung that sends calls as text: where a refusal of calls without tools goes at once."""
 MAX_LOWERED: Final = 4
 """How often a step halves the limit of output that a provider found too high."""
 _TOOL_NUMBER: Final = re.compile(r"\btools(?:\[|\.|/)(\d{1,4})\b")
@@ -35,10 +37,15 @@ def refused_tool(failure: Failure, tools: Sequence[str], without: Sequence[str])
     return max(named, key=len) if named else None
 
 
-def next_rung(rungs: tuple[str, ...], rung: str, *, to_media: bool = False) -> str | None:
-    """The rung below ``rung``, each tried once; None at the end of the ladder."""
+def next_rung(rungs: tuple[str, ...], rung: str, failure: Failure) -> str | None:
+    """The rung below ``rung`` that may help, each tried once; None at the end of the ladder.
+
+    Wording only skips rungs that cannot help.
+    """
     at = rungs.index(rung) if rung in rungs else -1
     below = rungs[at + 1 :]
-    if to_media and MEDIA_RUNG in below:
+    if failure.subkind == "calls_without_tools" and TEXT_RUNG in below:
+        return TEXT_RUNG
+    if disposition(failure) == "drop_media" and MEDIA_RUNG in below:
         return MEDIA_RUNG
     return below[0] if below else None

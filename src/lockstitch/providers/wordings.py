@@ -49,6 +49,7 @@ class Row(NamedTuple):
 
 
 TABLE: Final = (
+    Row("INVALID_STRUCTURE", ANY, structure.CALLS_WITHOUT_TOOLS, subkind="calls_without_tools"),
     Row("INVALID_STRUCTURE", ANY, structure.PHRASES),
     Row("RATE_LIMIT", WAITING_AT, limits.RATE),
     Row("QUOTA", QUOTA_AT, limits.QUOTA),

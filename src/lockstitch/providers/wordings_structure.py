@@ -15,7 +15,6 @@ PHRASES: Final = r"""
     (?:tool|function)[ _]?(?:call|use)s? ... (?:corresponding|matching|unanswered|without a|without any|missing) ... (?:result|response|output)
     did not find \d{1,4} '?tool_?result
     cannot be provided in the same turn
-    toolconfig field must be defined
     output of tool call should be
     none match pending tool_use
     expected '?toolresult'? blocks? at
@@ -118,6 +117,14 @@ PHRASES: Final = r"""
     not valid json(?! schema)|could not parse the json body
     invalid unicode|unexpected end of hex escape
 """
+
+CALLS_WITHOUT_TOOLS: Final = r"""
+    toolconfig field must be defined
+    tool_?(?:use|result|calls?)'? ... must define '?tools
+    tool calling without '?tools=
+    expects the '?tools=
+"""
+"""The history holds calls and the request offers no tools: only text instead of the calls helps."""
 
 POINTERS: Final = r"""
     \b(?:messages|contents|input)(?:\.?\[\d{1,6}\]|\.\d{1,6})
