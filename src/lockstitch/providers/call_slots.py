@@ -7,10 +7,16 @@ established, is never erased or altered (docs/decisions/0011 to 0013).
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ..schema.blocks import Replay
 from ..wire.json_scan import ObjectScan
+
+ID_MAX: Final = 128 * 1024
+"""Characters of a call's id. LiteLLM writes a thought's signature into it, which takes kilobytes
+(https://github.com/BerriAI/litellm/issues/41534, read 2026-12-01)."""
+NAME_MAX: Final = 1024
+"""Characters of a call's name; no provider takes more than 128."""
 
 
 @dataclass(slots=True)

@@ -27,6 +27,10 @@ SOON_S: Final = 300.0
 """A limit that is over within so many seconds is a rate limit, whatever it is called."""
 PROVIDER_MESSAGE_CHARS: Final = 2000
 SHOWN_CHARS: Final = 300
+MESSAGE_CHARS: Final = 1000
+"""Of a failure's whole message; ours are shorter."""
+CODE_CHARS: Final = 200
+"""Of a provider's code, and of the id of a request."""
 REQUEST_ID_HEADERS: Final = (
     "x-request-id",
     "request-id",
@@ -138,6 +142,17 @@ def recovery_of(failure: Failure) -> Recovery:
     return _BY_CODE.get(failure.code) or ("retry" if failure.code in RETRYABLE else "none")
 
 
+def bounded(failure: Failure) -> Failure:
+    """A failure whose texts are short, whatever a provider wrote where a word was due."""
+    limits = {"message": MESSAGE_CHARS, "provider_code": CODE_CHARS, "request_id": CODE_CHARS}
+    cut = {
+        name: value[:limit]
+        for name, limit in limits.items()
+        if isinstance(value := getattr(failure, name), str) and len(value) > limit
+    }
+    return msgspec.structs.replace(failure, **cut) if cut else failure
+
+
 def one_line(text: str, limit: int = SHOWN_CHARS) -> str:
     """A provider's text as people can read it: printable, single spaces, cut to ``limit`` characters."""
     cut = text[: 4 * limit]
@@ -151,7 +166,7 @@ def request_id(headers: Mapping[str, str]) -> str | None:
     for name in REQUEST_ID_HEADERS:
         value = headers.get(name, "").strip()
         if value:
-            return one_line(value, 200)
+            return one_line(value, CODE_CHARS)
     return None
 
 
@@ -312,7 +327,7 @@ def _provider_text(said: Said) -> str:
 
 def _provider_code(said: Said) -> str | None:
     named = [code for code in said.codes if not code.isdigit()]
-    return next((one_line(code, 200) for code in named or said.codes), None)
+    return next((one_line(code, CODE_CHARS) for code in named or said.codes), None)
 
 
 def _message(

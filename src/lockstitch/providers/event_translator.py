@@ -15,7 +15,7 @@ from ..schema.profiles import Profile
 from ..wire.strict_json import InvalidJson
 from . import frames
 from .response import ResponseBuilder
-from .translator import Mint
+from .translator import MODEL_MAX, Mint
 
 
 class EventTranslator(ABC):
@@ -112,7 +112,7 @@ class EventTranslator(ABC):
     def _replay(self, **data: Any) -> Replay | None:
         """Data that only this provider and model get back; None if there is none."""
         kept = {key: value for key, value in data.items() if value is not None}
-        return Replay(self._profile.name, self._model, kept) if kept else None
+        return Replay(self._profile.name, self._model[:MODEL_MAX], kept) if kept else None
 
     def _read(self, data: bytes, event: str) -> None:
         if data.strip().upper() == b"[DONE]":

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..wire import strict_json
+from .call_slots import NAME_MAX
 from .markup import Section, pattern
 
 _Blocks: TypeAlias = list[tuple[re.Match[str], str]]
@@ -34,7 +35,7 @@ def read_calls(section: Section) -> list[MarkedCall] | None:
     if not section.complete:
         return None
     calls = _READERS[section.family](strict_json.well_formed(section.text))
-    return calls if calls and all(call.name for call in calls) else None
+    return calls if calls and all(0 < len(call.name) <= NAME_MAX for call in calls) else None
 
 
 def _hermes(text: str) -> list[MarkedCall] | None:

@@ -21,6 +21,10 @@ NOTE_KINDS: Final[Mapping[str, NoteKind]] = {
         "a later delta of a tool call carried another id or name; the first one was kept",
         "repeat the id and name of a call unchanged, or leave them out after its first delta",
     ),
+    "identity_too_long": NoteKind(
+        "the id or name of a tool call is longer than any can be, and did not count",
+        "send an id of at most a few kilobytes and the name of an offered tool",
+    ),
     "call_id_minted": NoteKind(
         "a tool call came without an id; a fresh one was made",
         "send a unique id with each tool call",

@@ -36,7 +36,7 @@ from .openai_chat_values import (
     type_name,
 )
 from .response import ResponseBuilder
-from .translator import Mint
+from .translator import MODEL_MAX, Mint
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -327,7 +327,7 @@ class OpenAiChatStream:
                 self._builder.note("unknown_content_part", f"content holds a part of type {kind!r}")
 
     def _replay(self, data: Mapping[str, Any]) -> Replay:
-        return Replay(self._profile.name, self._model, data)
+        return Replay(self._profile.name, self._model[:MODEL_MAX], data)
 
     def _settle(self) -> None:
         """What is only known at the end: whole messages, if no delta came, and what goes back with

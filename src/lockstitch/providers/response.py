@@ -26,7 +26,8 @@ from ..schema.usage import Usage
 from ..wire import strict_json
 from ..wire.visible import is_visible
 from . import frames
-from .call_slots import Call, CallDelta, CallSlots
+from .call_slots import ID_MAX, NAME_MAX, Call, CallDelta, CallSlots
+from .classify import bounded
 from .markup_calls import MarkedCall
 from .note_book import NoteBook
 from .response_blocks import BLOCKS_MAX, BlockWriter, Slot, TextKind, finished_block
@@ -180,6 +181,10 @@ class ResponseBuilder:
         """One entry about a call; returns the call it belongs to. An entry that says nothing is no call."""
         if self.finished or not (delta.id or delta.name or delta.arguments):
             return None
+        if len(delta.id or "") > ID_MAX or len(delta.name or "") > NAME_MAX:
+            self.note("identity_too_long")
+            delta.id = delta.id if len(delta.id or "") <= ID_MAX else None
+            delta.name = delta.name if len(delta.name or "") <= NAME_MAX else None
         if self._split is not None:
             delta.id, delta.name = self._split.clean(delta.id), self._split.clean(delta.name)
         if not self._call_last:
@@ -308,6 +313,8 @@ class ResponseBuilder:
     def _finish_with(self, finish: Finish) -> None:
         if self._usage is not None:
             self._writer.write(UsageChunk(self._usage))
+        if finish.failure is not None:
+            finish = Finish(finish.reason, bounded(finish.failure), finish.replay)
         self._writer.write(finish)
         self._writer.close()
         self.finished = True
@@ -324,9 +331,9 @@ class ResponseBuilder:
         calls = self._calls.calls
         for call in calls:
             if call.name is None:
-                return _malformed_call(f"tool call {call.id or call.index} never got a name")
+                return _malformed_call(f"tool call {(call.id or str(call.index))[:100]} never got a name")
             if call.id is None and self._profile.missing_call_id == "refuse":
-                return _malformed_call(f"the call of tool {call.name!r} never got an id")
+                return _malformed_call(f"the call of tool {call.name[:100]!r} never got an id")
         if marked is None:
             return _malformed_call("the text holds marked-up tool calls that are incomplete or unreadable")
         if calls or marked or self._reason == "length":
@@ -391,7 +398,8 @@ class ResponseBuilder:
         return self._sorter.calls(answered=self._writer.visible, cut=self._reason == "length")
 
     def _open_marked_call(self, marked: MarkedCall) -> None:
-        id = marked.id if marked.id and marked.id not in self._calls.ids else self._fresh_id()
+        usable = marked.id and len(marked.id) <= ID_MAX and marked.id not in self._calls.ids
+        id = marked.id if marked.id and usable else self._fresh_id()
         call = Call(len(self._writer.slots), id, marked.name, [marked.arguments])
         self._calls.ids.add(id)
         self._calls.calls.append(call)

@@ -11,6 +11,8 @@ Mint: TypeAlias = Callable[[], str]
 """Gives a fresh call id at each call; the response makes sure that it is new in it."""
 
 
+MODEL_MAX: Final = 256
+"""Characters of a model's name, which goes beside every block that is given back."""
 OVER_OUR_LIMIT: Final = "over_our_limit"
 """Subkind of an OUTPUT_LIMIT that is ours: the answer was larger than we read. Asking again for the same
 would only bring as much again."""
