@@ -2,7 +2,9 @@
 
 ``<think>`` counts only at the start of the answer (also repeatedly), a lone ``</think>`` only right behind
 reasoning; anywhere later both are literal text, for an answer may be about such tags. Holds back at most the
-beginning of a tag and the white space before it, so any split gives the same parts.
+beginning of a tag and the white space before it, so any split gives the same parts. Kimi-VL writes
+``◁think▷`` (https://github.com/MoonshotAI/Kimi-VL/issues/45, and the outputs in
+https://github.com/vllm-project/vllm/pull/16387, read 2026-12-01).
 
 Line ends right behind a closing tag belong to the tag: the chat template of Qwen3 writes two of them there
 and takes them off again (``content.split('</think>')[-1].lstrip('\\n')``, read 2026-11-30 in public copies
@@ -11,8 +13,9 @@ of the template).
 
 from typing import Final, Literal, TypeAlias
 
-OPEN: Final = "<think>"
-CLOSE: Final = "</think>"
+TAGS: Final = (("<think>", "</think>"), ("◁think▷", "◁/think▷"))
+_OPENS: Final = tuple(opening for opening, _ in TAGS)
+_CLOSES: Final = tuple(closing for _, closing in TAGS)
 _HELD_MAX: Final = 4096
 """Characters of leading white space that are waited through before the answer counts as begun."""
 
@@ -25,7 +28,8 @@ class ThinkTags:
     def __init__(self) -> None:
         self.passing = False
         """Text goes through unchanged until reasoning comes again: the caller may skip ``feed``."""
-        self._thinking = False
+        self._until = ""
+        """The closing tag of the reasoning that the text is in; empty outside of it."""
         self._answered = False
         """Visible text was given out, so an opening tag no longer counts."""
         self._reasoned = False
@@ -36,7 +40,7 @@ class ThinkTags:
     @property
     def holding(self) -> bool:
         """Something was said that has not been given out."""
-        return bool(self._held) or self._thinking
+        return bool(self._held or self._until)
 
     def reasoning_came(self) -> None:
         """Reasoning arrived in a field of its own."""
@@ -52,12 +56,12 @@ class ThinkTags:
             if self.passing:
                 parts.append(("text", rest))
                 break
-            rest = self._think(rest, parts) if self._thinking else self._begin(rest, parts)
+            rest = self._think(rest, parts) if self._until else self._begin(rest, parts)
         return parts
 
     def pause(self) -> list[Part]:
         """Gives out held white space, because something else than text comes next."""
-        if self._thinking or not self._held.isspace():
+        if self._until or not self._held.isspace():
             return []
         held, self._held = self._held, ""
         return self._text(held)
@@ -65,20 +69,23 @@ class ThinkTags:
     def end(self) -> list[Part]:
         """What was held back; an unfinished tag is what it says, and an unclosed block stays reasoning."""
         held, self._held = self._held, ""
-        if not self._thinking:
+        if not self._until:
             return self._text(held)
         return [("reasoning", held)] if held else []
 
     def _begin(self, rest: str, parts: list[Part]) -> str:
         begun = rest.lstrip()
-        opens = not self._answered and begun.startswith(OPEN)
-        if opens or (self._reasoned and begun.startswith(CLOSE)):
-            self._thinking = opens
-            self._behind_tag = not opens
-            return begun[len(OPEN if opens else CLOSE) :]
-        may_open = not self._answered and OPEN.startswith(begun)
-        may_close = self._reasoned and CLOSE.startswith(begun)
-        if (may_open or may_close) and len(rest) < _HELD_MAX:
+        opened = _first_of(_OPENS if not self._answered else (), begun)
+        if opened is not None:
+            self._until = _CLOSES[_OPENS.index(opened)]
+            self._behind_tag = False
+            return begun[len(opened) :]
+        closed = _first_of(_CLOSES if self._reasoned else (), begun)
+        if closed is not None:
+            self._behind_tag = True
+            return begun[len(closed) :]
+        may_come = (*(_OPENS if not self._answered else ()), *(_CLOSES if self._reasoned else ()))
+        if any(tag.startswith(begun) for tag in may_come) and len(rest) < _HELD_MAX:
             self._held = rest
             return ""
         self._answered = self._answered or bool(begun)
@@ -94,18 +101,22 @@ class ThinkTags:
         return [("text", text)] if text else []
 
     def _think(self, rest: str, parts: list[Part]) -> str:
-        inside, tag, behind = rest.partition(CLOSE)
+        inside, tag, behind = rest.partition(self._until)
         if tag:
-            self._thinking = False
+            self._until = ""
             self._reasoned = True
             self._behind_tag = True
         else:
-            keep = _overlap(inside, CLOSE)
+            keep = _overlap(inside, self._until)
             self._held = inside[len(inside) - keep :]
             inside = inside[: len(inside) - keep]
         if inside:
             parts.append(("reasoning", inside))
         return behind
+
+
+def _first_of(tags: tuple[str, ...], text: str) -> str | None:
+    return next((tag for tag in tags if text.startswith(tag)), None)
 
 
 def _overlap(text: str, tag: str) -> int:
