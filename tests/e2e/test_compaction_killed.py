@@ -13,7 +13,7 @@ WORDS = "the till adds every item and takes the discount off " * 60
 
 def begun(cli: Cli) -> bool:
     try:
-        return bool(cli.kinds("s", "compaction_start"))
+        return bool(cli.kinds("s", "compaction_call"))
     except (OSError, ValueError):  # no log yet, or a record half written
         return False
 
@@ -39,6 +39,8 @@ def test_sigkill_while_a_summary_is_made(cli: Cli, gateway: Gateway) -> None:
     assert done.code == 0
     ends = cli.kinds("s", "compaction_end")
     assert [end["applied"] for end in ends] == [False, True]
+    asked = cli.kinds("s", "compaction_call")[0]["input_estimate"]
+    assert ends[0]["usage"] == {"input_tokens": asked, "estimated": True}
     assert [line["trigger"] for line in done.of("compacted")] == ["threshold"]
     assert reasons(cli, "s") == ["completed", "completed", "interrupted", "completed"]
     assert SUMMARY in last_request(gateway)

@@ -9,8 +9,10 @@ from lockstitch.schema.events import (
     AttemptFailed,
     AttemptStart,
     Body,
+    CompactionCall,
     CompactionEnd,
     CompactionStart,
+    CompactionSummary,
     InputQueued,
     RequestHeader,
     RetryScheduled,
@@ -97,6 +99,24 @@ CASES: dict[str, tuple[list[Body], list[Body]]] = {
     ),
     "a compaction is not applied": (
         [SessionStart(1, "s"), CompactionStart("c", "manual")],
+        [CompactionEnd("c", applied=False)],
+    ),
+    "a compaction's call is billed by its estimate, beside those before it": (
+        [
+            SessionStart(1, "s"),
+            CompactionStart("c", "manual"),
+            CompactionCall("c", 900),
+            CompactionCall("c", 900, usage=Usage(850, 2, cache_read_tokens=50)),
+        ],
+        [CompactionEnd("c", applied=False, usage=Usage(1_750, 2, cache_read_tokens=50, estimated=True))],
+    ),
+    "a compaction's summary has told what it cost": (
+        [
+            SessionStart(1, "s"),
+            CompactionStart("c", "manual"),
+            CompactionCall("c", 900),
+            CompactionSummary("c", (Text("short"),), Usage(880, 7)),
+        ],
         [CompactionEnd("c", applied=False)],
     ),
     "queued input stays queued": ([SessionStart(1, "s"), InputQueued("q", (), "steer")], []),

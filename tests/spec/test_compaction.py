@@ -15,6 +15,7 @@ from lockstitch.llm.retry import Backoff, RetryPolicy
 from lockstitch.providers import catalog
 from lockstitch.schema import events as log
 from lockstitch.schema.events import Body, Event
+from lockstitch.schema.usage import Usage
 from lockstitch.session.gate import refusal
 from lockstitch.session.log_state import LogState, advance
 from lockstitch.session.memory_store import MemoryStore
@@ -323,8 +324,9 @@ async def test_a_crash_at_any_record_leaves_the_old_or_the_new_history_never_hal
     lines = world.store.read_log("s").splitlines(keepends=True)
     bodies = await world.bodies()
     start = next(n for n, body in enumerate(bodies) if isinstance(body, log.CompactionStart))
+    end = next(n for n, body in enumerate(bodies) if isinstance(body, log.CompactionEnd))
     sizes = set()
-    for cut in range(start, start + 4):
+    for cut in range(start, end + 2):
         store = MemoryStore()
         async with Agent(ScriptedModel(["x"]), store=store, environ={}).open("s"):
             pass
@@ -362,6 +364,51 @@ async def test_summaries_are_billed_and_count_against_the_budget() -> None:
     ends = await poor.say(*long_prompts())
     assert ends[-1].reason == "budget"
     assert ends[-1].usage.input_tokens >= 50_000
+
+
+async def test_calls_for_a_summary_that_a_kill_cut_off_are_billed() -> None:
+    failed = {"error": {"message": "busy"}, "status": 503}
+    world = conversation(failed, {"text": "", "usage": {"input_tokens": 5_000, "output_tokens": 1}}, SUMMARY)
+    await world.say(*long_prompts())
+    (summary,) = await world.bodies(log.CompactionSummary)
+    before = world.store.read_log("s").splitlines(keepends=True)
+    bodies = await world.bodies()
+    calls = [n for n, body in enumerate(bodies) if isinstance(body, log.CompactionCall)]
+    assert [bodies[n].usage for n in calls[:2]] == [None, None], "a refusal costs nothing"
+    assert bodies[calls[2]].usage.input_tokens == 5_000
+    for call in calls:
+        store = MemoryStore()
+        async with Agent(ScriptedModel(["x"]), store=store, environ={}).open("s"):
+            pass
+        store.write_log("s", b"".join(before[: call + 1]))
+        async with Agent(ScriptedModel(["x"]), store=store, environ={}).open("s") as session:
+            spent = session.usage
+        answered = (body.usage for body in bodies[:call] if isinstance(body, log.AssistantMessage))
+        asked = Usage(input_tokens=bodies[call].input_estimate, estimated=True)
+        assert asked.input_tokens > 100
+        assert spent == sum(answered, Usage()) + (bodies[call].usage or Usage()) + asked
+    assert summary.usage.input_tokens > 5_000
+
+
+async def test_who_watches_hears_of_retries_for_a_summary() -> None:
+    world = conversation(BUSY, SUMMARY)
+    seen = []
+    async with world.agent.open("s") as session:
+        for prompt in long_prompts():
+            seen += [event async for event in session.send(prompt)]
+    retries = [event for event in seen if isinstance(event, told.Retrying)]
+    assert [(event.of, event.retry, event.code) for event in retries] == [("summary", 1, "SERVER")]
+
+
+async def test_by_hand_who_asks_hears_of_retries() -> None:
+    world = World("One.", "Two.", "Three.", BUSY, SUMMARY)
+    seen: list[Any] = []
+    async with world.agent.open("s") as session:
+        for prompt in prompts(3, words=300):
+            await session.send(prompt).result()
+        done = await session.compact(watch=seen.append)
+    assert done is not None
+    assert [(event.of, event.retry) for event in seen] == [("summary", 1)]
 
 
 async def test_a_used_up_budget_asks_no_model_again_for_a_summary() -> None:

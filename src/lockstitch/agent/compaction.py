@@ -8,7 +8,6 @@ sent, the rendered text in pieces, a digest that no model makes.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -24,7 +23,7 @@ from ..schema.usage import Usage
 from .events import Compacted, UserEvent
 from .inputs import CompactionDone
 from .state import Rules
-from .summariser import Gone, Summariser
+from .summariser import Gone, Summariser, Tell
 
 if TYPE_CHECKING:
     from .world import World
@@ -57,6 +56,7 @@ class _Round:
     """What a request for a summary may have."""
     wanted: Limits
     focus: str | None
+    tell: Tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +77,20 @@ class Compactor:
         self,
         trigger: Literal["threshold", "overflow"],
         severity: int,
-        tell: Callable[[UserEvent], Awaitable[None]],
+        tell: Tell,
     ) -> CompactionDone:
         """For a turn; see ``driver.Compactor``."""
-        outcome = await self.run(trigger, severity=severity)
+        outcome = await self.run(trigger, severity=severity, tell=tell)
         if outcome.told is not None:
             await tell(outcome.told)
         return CompactionDone(outcome.told is not None, outcome.failure, outcome.usage)
 
-    async def run(self, trigger: Trigger, *, severity: int = 0, focus: str | None = None) -> Outcome:
+    async def run(
+        self, trigger: Trigger, *, severity: int = 0, focus: str | None = None, tell: Tell | None = None
+    ) -> Outcome:
         """Shorten the history until it fits well, giving up more each time round; at most three times.
 
-        Cancelled, it leaves the log with its compaction closed or not begun.
+        ``tell`` hears of retries. Cancelled, it leaves the log with its compaction closed or not begun.
         """
         requests, context = self._world.requests, self._world.context
         size = requests.meter.size(context)
@@ -105,7 +107,8 @@ class Compactor:
         why: Failure | None = None
         for level in range(severity, SEVERITIES if trigger != "manual" else severity + 1):
             wanted = limits(window, requests.meter.fixed, level)
-            done, why, usage = await self._once(_Round(trigger, level, window, known, wanted, focus))
+            now = _Round(trigger, level, window, known, wanted, focus, tell or _nobody)
+            done, why, usage = await self._once(now)
             spent = _sum(spent, usage)
             method = done or method
             if why is not None or (done and requests.estimate(context) < window * THRESHOLD):
@@ -151,7 +154,15 @@ class Compactor:
         )
         world.append(start)
         await world.log.flush()
-        summariser = Summariser(world, self._rules, now.wanted, window=now.known, focus=now.focus)
+        summariser = Summariser(
+            world,
+            self._rules,
+            now.wanted,
+            compaction=start.id,
+            window=now.known,
+            focus=now.focus,
+            tell=now.tell,
+        )
         try:
             made = await self._summary(summariser, now, planned)
         except asyncio.CancelledError:
@@ -199,6 +210,10 @@ def no_room(fixed: int, window: int) -> Failure:
         f"the system prompt and the tools alone take about {fixed:,} of the {window:,} tokens that the model "
         "takes: shorten them, offer fewer tools, or use a model with a larger window",
     )
+
+
+async def _nobody(_: UserEvent) -> None:
+    """Nobody watches."""
 
 
 def _aim(trigger: Trigger, known: int | None, before: int) -> int:

@@ -84,9 +84,11 @@ class AttemptDiscarded(_Event, tag="attempt_discarded", frozen=True):
 
 class Retrying(_Event, tag="retrying", frozen=True):
     retry: int
-    """Counts up from 1 in its step."""
+    """Counts up from 1: in its step, or for one question about a summary."""
     code: FailureCode
     delay_ms: int
+    of: Literal["answer", "summary"] = "answer"
+    """What is asked for again; nothing of a summary was shown, so nothing is to be withdrawn."""
 
 
 class Repaired(_Event, tag="repaired", frozen=True):

@@ -21,7 +21,7 @@ from . import inputs as got
 from . import rewriting, tracing
 from .compaction import Compactor
 from .driver import Driver
-from .events import Compacted
+from .events import Compacted, UserEvent
 from .given import content_of
 from .media import stored
 from .messages import Messages, ReadLog
@@ -141,14 +141,21 @@ class Session:
 
     # ---- what was said before ----
 
-    async def compact(self, focus: str | None = None) -> Compacted | None:
+    async def compact(
+        self, focus: str | None = None, *, watch: Callable[[UserEvent], object] | None = None
+    ) -> Compacted | None:
         """Replace older history by a summary now; None if there is nothing to gain.
 
-        ``focus`` says what matters most. Raises CallerError while a turn runs, ProviderError if no summary
-        could be had; the history is then as it was.
+        ``focus`` says what matters most; ``watch`` is told of retries meanwhile. Raises CallerError while a
+        turn runs, ProviderError if no summary could be had; the history is then as it was.
         """
+
+        async def tell(event: UserEvent) -> None:
+            if watch is not None:
+                watch(event)
+
         async with self._between_turns():
-            outcome = await self._parts.compactor.run("manual", focus=focus)
+            outcome = await self._parts.compactor.run("manual", focus=focus, tell=tell)
         if outcome.told is None and outcome.failure is not None:
             raise provider_error(outcome.failure, "the history is as it was")
         return outcome.told

@@ -4,29 +4,34 @@ Every answer is judged before it may stand for a history. Failed calls are count
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..history.compact import Limits, Plan
 from ..history.plain_text import pieces
 from ..history.summary import MOST_OVER, Rejected, judged, piece_request, request
-from ..history.tokens import estimate
+from ..history.tokens import estimate, text_tokens
 from ..llm.retry import RetryAfter, after_failure
 from ..providers import dialects
 from ..providers.wire_request import WireRequest
 from ..schema.blocks import Block
-from ..schema.chunks import FinishReason
+from ..schema.chunks import FinishReason, ReasoningDelta, TextDelta
 from ..schema.errors import CallerError
+from ..schema.events import CompactionCall
 from ..schema.failures import Failure, FailureCode
 from ..schema.messages import Request
 from ..schema.usage import Usage
 from ..session.blobs import with_media
+from .events import Retrying, UserEvent
 from .recovery import disposition
 from .state import Rules
 
 if TYPE_CHECKING:
     from .world import World
 
+Tell: TypeAlias = Callable[[UserEvent], Awaitable[None]]
+"""Tells whoever watches."""
 MAX_PIECES: Final = 12
 PIECE_SHARE: Final = 0.5
 """Of the window, for the text of one piece: the summary so far, the question and the answer need the rest."""
@@ -68,8 +73,19 @@ class Summariser:
     """The model calls of one compaction."""
 
     def __init__(
-        self, world: "World", rules: Rules, wanted: Limits, *, window: int | None, focus: str | None
+        self,
+        world: "World",
+        rules: Rules,
+        wanted: Limits,
+        *,
+        compaction: str,
+        window: int | None,
+        focus: str | None,
+        tell: Tell,
     ) -> None:
+        self._compaction = compaction
+        """Its id."""
+        self._tell = tell
         self.usage: Usage | None = None
         """Of all calls so far."""
         self._world = world
@@ -157,19 +173,27 @@ class Summariser:
             )
             if not isinstance(decision, RetryAfter):
                 return _ending(answer)
+            delay_ms = round(decision.delay_s * 1000)
+            await self._tell(Retrying(retry=retry, code=answer.code, delay_ms=delay_ms, of="summary"))
             await world.sleep(decision.delay_s)
 
     async def _call(self, wire: WireRequest, tokens: int) -> _Answer | Failure:
         world = self._world
+        world.append(CompactionCall(self._compaction, input_estimate=tokens, usage=self.usage))
+        await world.log.flush()
         ratio = None if self._window is None else tokens / self._window
+        said: list[str] = []
         try:
             async with world.models.stream(
                 world.requests.endpoint, wire, input_estimate=tokens, context_ratio=ratio
             ) as stream:
-                async for _ in stream:
-                    pass
+                async for chunk in stream:
+                    if isinstance(chunk, (TextDelta, ReasoningDelta)):
+                        said.append(chunk.text)
         except asyncio.CancelledError:
-            self._count(Usage(input_tokens=tokens, estimated=True))  # It was sent, so it is billed.
+            # It was sent, so it is billed.
+            written = text_tokens("".join(said))
+            self._count(Usage(input_tokens=tokens, output_tokens=written, estimated=True))
             raise
         decoded = stream.result
         self._count(decoded.usage)

@@ -18,6 +18,7 @@ from ..schema.events import (
     AttemptFailed,
     AttemptStart,
     Clear,
+    CompactionCall,
     CompactionEnd,
     CompactionStart,
     CompactionSummary,
@@ -180,7 +181,7 @@ class Context:
                 self._result(body, event)
             case UserMessage():
                 self._user(body, event)
-            case Approval() | NoteEvent() | SessionRepaired() | Unknown():
+            case Approval() | CompactionCall() | NoteEvent() | SessionRepaired() | Unknown():
                 pass
             case RetryScheduled() | RetryStarted():
                 self._retry(body, event.time_ms)

@@ -194,6 +194,17 @@ class CompactionStart(_Body, frozen=True):
     tail_chars: int = 0
 
 
+class CompactionCall(_Body, frozen=True):
+    """The intent of one model call for the open compaction, durable before the request leaves."""
+
+    id: str
+    """Of the compaction."""
+    input_estimate: int = 0
+    """Estimated prompt tokens, used if the process ends before the call has."""
+    usage: Usage | None = None
+    """Of the compaction's calls that ended before this one."""
+
+
 class CompactionSummary(_Body, frozen=True):
     id: str
     content: tuple[Block, ...]
@@ -308,6 +319,7 @@ Body: TypeAlias = (
     | ToolFinished
     | Approval
     | CompactionStart
+    | CompactionCall
     | CompactionSummary
     | CompactionEnd
     | LegacyCompaction
@@ -356,6 +368,7 @@ KINDS: Final[Mapping[str, type[Body]]] = {
     "tool_result": ToolFinished,
     "approval": Approval,
     "compaction_start": CompactionStart,
+    "compaction_call": CompactionCall,
     "compaction_summary": CompactionSummary,
     "compaction_end": CompactionEnd,
     "legacy_compaction": LegacyCompaction,
@@ -369,5 +382,7 @@ KINDS: Final[Mapping[str, type[Body]]] = {
 }
 """The envelope's ``kind`` of each body, and so the type its ``data`` is decoded as."""
 
-NOT_NEEDED: Final[frozenset[str]] = frozenset({"assistant_delta", "title", "session_repaired", "note"})
+NOT_NEEDED: Final[frozenset[str]] = frozenset(
+    {"assistant_delta", "compaction_call", "title", "session_repaired", "note"}
+)
 """Kinds written with ``needed`` false: a reader that does not know them can still continue the session."""

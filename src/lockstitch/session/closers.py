@@ -46,7 +46,7 @@ def closers(state: LogState) -> list[Body]:
         bodies.append(_close_attempt(state, state.open_attempt))
     bodies += [_close_call(place, call) for place, call in state.calls.items()]
     if state.compaction is not None:
-        bodies.append(CompactionEnd(state.compaction, applied=False))
+        bodies.append(CompactionEnd(state.compaction, applied=False, usage=state.compaction_spent))
     if state.step_open:
         bodies.append(StepEnd(state.turn, state.step))
     if state.turn_open:

@@ -16,6 +16,7 @@ from lockstitch.schema.events import (
     AttemptStart,
     Body,
     Clear,
+    CompactionCall,
     CompactionEnd,
     CompactionStart,
     CompactionSummary,
@@ -278,6 +279,14 @@ def _compaction_start(state: LogState, body: CompactionStart) -> str | None:
     return _no_compaction(state) or _settled(state)
 
 
+def _compaction_call(state: LogState, body: CompactionCall) -> str | None:
+    if state.compaction is None or body.id != state.compaction:
+        return f"no compaction {body.id!r} is open"
+    if state.compaction_summed:
+        return f"compaction {body.id!r} has its summary already"
+    return "the estimate is negative" if body.input_estimate < 0 else None
+
+
 def _compaction_summary(state: LogState, body: CompactionSummary) -> str | None:
     if state.compaction is None or body.id != state.compaction:
         return f"no compaction {body.id!r} is open"
@@ -367,6 +376,7 @@ CHECKS: Final[dict[type[Body], Callable[[LogState, Any], str | None]]] = {
     ToolFinished: _tool_result,
     Approval: _approval,
     CompactionStart: _compaction_start,
+    CompactionCall: _compaction_call,
     CompactionSummary: _compaction_summary,
     CompactionEnd: _compaction_end,
     LegacyCompaction: _legacy_compaction,

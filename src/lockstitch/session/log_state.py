@@ -16,6 +16,7 @@ from lockstitch.schema.events import (
     AttemptFailed,
     AttemptStart,
     Body,
+    CompactionCall,
     CompactionEnd,
     CompactionStart,
     CompactionSummary,
@@ -36,6 +37,7 @@ from lockstitch.schema.events import (
     Unknown,
     UserMessage,
 )
+from lockstitch.schema.usage import Usage
 
 from . import migration
 
@@ -94,6 +96,8 @@ class LogState:
     compaction: str | None = None
     """Id of the open compaction."""
     compaction_summed: bool = False
+    compaction_spent: Usage | None = None
+    """What the open compaction has cost if it is never ended: its calls, of which the last is estimated."""
     defects: int = 0
     """Events so far that the gate refuses."""
     told_defects: int = 0
@@ -270,15 +274,24 @@ def _fold_tool_result(state: LogState, seq: int, body: ToolFinished) -> None:
 
 def _fold_compaction_start(state: LogState, seq: int, body: CompactionStart) -> None:
     state.compaction, state.compaction_summed = body.id or None, False
+    state.compaction_spent = None
+
+
+def _fold_compaction_call(state: LogState, seq: int, body: CompactionCall) -> None:
+    if body.id == state.compaction:
+        sent = Usage(input_tokens=max(body.input_estimate, 0), estimated=True)
+        state.compaction_spent = sent if body.usage is None else body.usage + sent
 
 
 def _fold_compaction_summary(state: LogState, seq: int, body: CompactionSummary) -> None:
     if body.id == state.compaction:
         state.compaction_summed = True
+        state.compaction_spent = None  # the summary tells it
 
 
 def _fold_compaction_end(state: LogState, seq: int, body: CompactionEnd) -> None:
     state.compaction, state.compaction_summed = None, False
+    state.compaction_spent = None
 
 
 def _fold_session_repaired(state: LogState, seq: int, body: SessionRepaired) -> None:
@@ -308,6 +321,7 @@ FOLDS: Final[dict[type[Body], Callable[[LogState, int, Any], None]]] = {
     ToolCallStarted: _fold_tool_call,
     ToolFinished: _fold_tool_result,
     CompactionStart: _fold_compaction_start,
+    CompactionCall: _fold_compaction_call,
     CompactionSummary: _fold_compaction_summary,
     CompactionEnd: _fold_compaction_end,
     SessionRepaired: _fold_session_repaired,
