@@ -13,8 +13,11 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 
-def survivors(module: ModuleType, notices: Callable[[], bool]) -> list[str]:
-    """The decisions that can be forced without ``notices`` saying so, as ``forced <bool>: <source>``."""
+def survivors(module: ModuleType, notices: Callable[[], bool], *, operands: bool = False) -> list[str]:
+    """The decisions that can be forced without ``notices`` saying so, as ``forced <bool>: <source>``.
+
+    ``operands``: each operand of ``and`` and ``or`` is left out, too, as ``without <source>``.
+    """
     file = str(module.__file__)
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     alive: list[str] = []
@@ -28,6 +31,15 @@ def survivors(module: ModuleType, notices: Callable[[], bool]) -> list[str]:
                 noticed = notices()
             if not noticed:
                 alive.append(f"forced {forced}: {ast.unparse(test)}")
+    for whole in [node for node in ast.walk(tree) if isinstance(node, ast.BoolOp) and operands]:
+        for place, operand in enumerate(whole.values):
+            whole.values[place] = ast.copy_location(ast.Constant(isinstance(whole.op, ast.And)), operand)
+            mutant = compile(tree, file, "exec")
+            whole.values[place] = operand
+            with _running(module, mutant):
+                noticed = notices()
+            if not noticed:
+                alive.append(f"without {ast.unparse(operand)}")
     return alive
 
 

@@ -31,8 +31,9 @@ EQUIVALENT: dict[ModuleType, set[str]] = {
         "forced False: not cleaned.anomalies and extra is block.extra",  # an equal block instead of the same
     },
     clean: {
-        "forced False: text.isascii() and '\\x00' not in text",  # a shortcut
-        "forced False: text == '{}'",  # a shortcut
+        "forced False: is_clean(text)",  # a shortcut
+        "forced True: '\\x00' in text",  # the same
+        "forced False: is_object(text)",  # a shortcut
         "forced False: text.isascii() and (not _SURROGATE_ESCAPE.search(text))",  # a shortcut
         "forced False: all(map(operator.is_, items, value))",  # an equal list instead of the same
     },

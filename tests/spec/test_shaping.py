@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from histories import assistant, call, png, png_data, result, system, tool_result, user
 
-from lockstitch.history.policy import policy
+from lockstitch.history.policy import Policy, policy
 from lockstitch.history.project import CONTINUE, Projector
 from lockstitch.history.shape import NO_RESULT, NOT_RUN
 from lockstitch.providers.catalog import profile, with_overrides
@@ -89,6 +89,7 @@ TEXTS: dict[str, Case] = {
         ["user a\ufffdb\ufffd", "assistant c\ufffd", "user q"],
         ["surrogate_replaced", "nul_replaced", "surrogate_replaced"],
     ),
+    "a NUL alone is replaced": ("generic", [user("a\0b")], ["user a\ufffdb"], ["nul_replaced"]),
     "other characters are left alone": ("generic", [user("é世界😀")], ["user é世界😀"], []),
     "broken characters in a result are replaced": (
         "anthropic",
@@ -192,6 +193,12 @@ CALLS: dict[str, Case] = {
         "generic",
         [user("q"), assistant(call("a", arguments=' { "x" : "é" } ')), result("a")],
         ["user q", 'assistant a(read  { "x" : "é" } )', "tool a=done"],
+        [],
+    ),
+    "brackets within a text are no nesting": (
+        "generic",
+        [user("q"), assistant(call("a", arguments='{"x":"é' + "[" * 150 + '"}')), result("a")],
+        ["user q", 'assistant a(read {"x":"é' + "[" * 150 + '"})', "tool a=done"],
         [],
     ),
     "broken characters in arguments are replaced": (
@@ -826,16 +833,20 @@ TABLES: dict[str, Case] = {**TEXTS, **CALLS, **MEDIA, **REASONING, **BLOCKS, **O
 
 def projected(target: str, history: list[Message]) -> tuple[list[str], list[str]]:
     """The request as lines, and the kinds of its anomalies."""
+    made_by = Projector(policy_of(target))
+    made_by.extend(history)
+    done = made_by.projected
+    return [line(message, history) for message in done.messages], [one.kind for one in done.anomalies]
+
+
+def policy_of(target: str) -> Policy:
     name, *settings = target.split()
     given = {
         key: json.loads(value) if value in ("true", "false") or value.isdigit() else value
         for key, value in (setting.split("=") for setting in settings)
     }
     how = {key: given.pop(key) for key in ("rung", "thinking", "stored") if key in given}
-    made_by = Projector(policy(with_overrides(profile(name), name="me", **given), model="m", **how))
-    made_by.extend(history)
-    done = made_by.projected
-    return [line(message, history) for message in done.messages], [one.kind for one in done.anomalies]
+    return policy(with_overrides(profile(name), name="me", **given), model="m", **how)
 
 
 def line(message: Message, history: list[Message]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ..schema.notes import Anomaly
-from ..wire.strict_json import InvalidJson, arguments, well_formed
+from ..wire.strict_json import InvalidJson, arguments, is_object, well_formed
 
 ANOMALY_CHARS: Final = 300
 """Longest text of an anomaly: it is logged, and says what happened, not all of what it happened to."""
@@ -29,9 +29,16 @@ def anomaly(kind: str, where: str, ids: Iterable[str] = (), detail: str = "") ->
     return Anomaly(kind, where, known, clean_text(detail).text[:ANOMALY_CHARS])
 
 
+def is_clean(text: str) -> bool:
+    """Whether the text can be sent as it is. Cheap."""
+    if "\0" in text:
+        return False
+    return text.isascii() or well_formed(text) is text
+
+
 def clean_text(text: str) -> Cleaned:
     """The text with NUL and lone surrogates replaced by U+FFFD. Cheap where there is nothing to do."""
-    if text.isascii() and "\0" not in text:
+    if is_clean(text):
         return Cleaned(text)
     kinds: list[str] = []
     formed = well_formed(text)
@@ -62,7 +69,7 @@ def clean_arguments(text: str) -> Cleaned:
 
     A text that is an object already comes back as it is, whatever its spacing.
     """
-    if text == "{}":
+    if is_object(text):
         return Cleaned(text)
     try:
         value = arguments(text)

@@ -7,9 +7,9 @@ where it is, as text, because what was sent does not change. Nothing else is men
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 from ..schema.blocks import Block, Reasoning, Text, ToolCall, ToolResult
 from ..schema.messages import Message, Role
@@ -62,7 +62,10 @@ class Exchange:
         return any(slot.wire_id for slot in self.slots)
 
 
-Node: TypeAlias = Plain | Exchange
+Settled: TypeAlias = tuple[Message, ...]
+"""A message or an answered exchange that is sent as it came: the messages themselves."""
+
+Node: TypeAlias = Plain | Exchange | Settled
 
 
 class Pairing:
@@ -74,9 +77,10 @@ class Pairing:
         """What was left out or moved; a later message only adds to it."""
         self._changed = 0
         self._count = 0
-        self._ids = WireIds(profile)
-        self._by_seq: dict[int, tuple[Exchange, int, int]] = {}
-        """Of each assistant message of a log: its exchange, its first slot there, its number of slots."""
+        self.ids = WireIds(profile)
+        self._by_seq: dict[int, tuple[Exchange | None, int, int]] = {}
+        """Of each assistant message of a log: its exchange (None if settled: each call has its result), its
+        first slot there, its number of slots."""
         self._open: dict[str, list[Exchange]] = {}
         """Of each id: exchanges with calls of it that may be unanswered, the latest last."""
         self._run: list[Exchange] = []
@@ -87,6 +91,26 @@ class Pairing:
         """How many leading nodes are as they were at the last call of this method."""
         changed, self._changed = self._changed, len(self.nodes)
         return changed
+
+    def closed(self) -> bool:
+        """Whether the last node stays as it is, an answer behind it and results of its calls included."""
+        last = self.nodes[-1] if self.nodes else None
+        if not isinstance(last, Exchange):
+            return True
+        return last.has_calls() and all(slot.result is not None for slot in last.slots)
+
+    def settle(self, node: Settled, message: Message, calls: Sequence[str] = ()) -> None:
+        """Take the next message of the history as a node that will not change, with the results behind it.
+
+        ``calls``: the ids of its calls; ``ids`` keeps each, and each has one result. An answer needs a
+        pairing that is ``closed``.
+        """
+        self._count += 1 + len(calls)
+        self._run = []
+        self.nodes.append(node)
+        self.ids.keep(calls)
+        if message.seq is not None:
+            self._by_seq[message.seq] = (None, 0, len(calls))
 
     def add(self, message: Message) -> None:
         """Take the next message of the history."""
@@ -130,10 +154,10 @@ class Pairing:
         last = self.nodes[-1] if self.nodes else None
         neighbour = isinstance(last, Exchange) and not _request_between(last.sources[-1][1], message)
         exchange = Exchange(len(self.nodes), [(where, message)])
-        exchange.in_tool_turn = isinstance(last, Exchange) and (last.in_tool_turn or last.has_calls())
+        exchange.in_tool_turn = _in_tool_turn(last)
         for block in message.content:
             if isinstance(block, ToolCall):
-                wire_id = self._ids.assign(block.id) if block.name.strip() else ""
+                wire_id = self.ids.assign(block.id) if block.name.strip() else ""
                 exchange.waiting.setdefault(block.id, deque()).append(len(exchange.slots))
                 exchange.slots.append(Slot(block, wire_id))
         for call_id in exchange.waiting:
@@ -153,6 +177,9 @@ class Pairing:
     def _result(self, result: ToolResult, message: Message, where: str) -> None:
         if message.answers is None:
             found = self._by_id(result.call_id)
+        elif self._is_settled(*message.answers):
+            self._surplus(result, where)
+            return
         else:
             found = self._by_address(*message.answers)
         if found is None:
@@ -160,13 +187,16 @@ class Pairing:
             return
         exchange, slot = found
         if slot.result is not None:
-            self._note("surplus_result_dropped", where, result.call_id, "its call has a result already")
+            self._surplus(result, where)
         elif _request_between(exchange.sources[0][1], message):
             self._note("late_result_moved", where, result.call_id, "a request had gone without it")
             heading = Text(text=LATE_RESULT.format(name=slot.call.name or "a tool"))
             self._plain("user", (heading, *result.content), where)
         else:
             self._attach(exchange, slot, result)
+
+    def _surplus(self, result: ToolResult, where: str) -> None:
+        self._note("surplus_result_dropped", where, result.call_id, "its call has a result already")
 
     def _attach(self, exchange: Exchange, slot: Slot, result: ToolResult) -> None:
         slot.result = result
@@ -184,6 +214,11 @@ class Pairing:
         if exchange is None or not 0 <= position < count:
             return None
         return exchange, exchange.slots[first + position]
+
+    def _is_settled(self, seq: int, position: int) -> bool:
+        """Whether the address is that of a call whose exchange is settled."""
+        exchange, _, count = self._by_seq.get(seq, (None, 0, 0))
+        return exchange is None and 0 <= position < count
 
     def _by_id(self, call_id: str) -> tuple[Exchange, Slot] | None:
         exchanges = self._open.get(call_id, [])
@@ -223,6 +258,19 @@ class Pairing:
     def _note(self, kind: str, where: str, call_id: str | None = None, detail: str = "") -> None:
         ids = () if call_id is None else (call_id,)
         self.anomalies.append(anomaly(kind, where, ids, detail))
+
+
+def _in_tool_turn(last: Node | None) -> bool:
+    """Whether a message behind the node is one of a turn with calls."""
+    match last:
+        case Exchange():
+            return last.in_tool_turn or last.has_calls()
+        case tuple():
+            return last[0].role == "assistant"
+        case Plain() | None:
+            return False
+        case _:
+            assert_never(last)
 
 
 def _request_between(earlier: Message, later: Message) -> bool:

@@ -18,6 +18,7 @@ from ..schema.notes import Anomaly
 from ..schema.profiles import Profile
 from .digest import digested
 from .media import image_budget
+from .ordinary import Ordinary
 from .pair import Pairing, Plain
 from .policy import Policy, policy
 from .shape import joined, shape
@@ -82,6 +83,7 @@ class Projector:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self._pairing = Pairing(policy.profile)
+        self._ordinary = Ordinary(self._pairing, policy)
         self._joints: list[_Joint] = []
         self._out: list[Message] = []
         self._anomalies: list[Anomaly] = []
@@ -91,11 +93,12 @@ class Projector:
     def extend(self, messages: Iterable[Message]) -> None:
         """Take the next messages of the history."""
         for message in messages:
-            self._pairing.add(message)
+            self._ordinary.take(message)
 
     @property
     def projected(self) -> Projected:
         """The request as of now."""
+        self._ordinary.let_go()
         self._catch_up()
         if self.policy.rung == "digest":
             return self._digested()
@@ -140,6 +143,10 @@ class Projector:
         for node in self._pairing.nodes[len(self._joints) :]:
             last = self._out[-1] if self._out else None
             self._joints.append(_Joint(len(self._out), last, len(self._anomalies), self._images))
+            if isinstance(node, tuple):
+                self._join(node[0])
+                self._out += node[1:]  # Results, which join nothing.
+                continue
             shaped = shape(node, self.policy, self._budget, self._images)
             self._anomalies += shaped.anomalies
             self._images += shaped.images

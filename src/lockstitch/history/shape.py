@@ -17,7 +17,7 @@ from ..schema.notes import Anomaly
 from .clean import anomaly, clean_arguments, clean_text, clean_value
 from .item_ids import with_valid_ids
 from .media import IN_NEXT_MESSAGE, NO_PLACE, ImageBudget, fitted, over_budget
-from .pair import Exchange, Node, Plain, Slot
+from .pair import Exchange, Plain, Slot
 from .policy import RUNGS, Policy
 from .reasoning import kept_reasoning, without_trailing
 
@@ -45,7 +45,7 @@ class Shaped:
     """Images that could be sent one by one, whether or not there is room for all of them."""
 
 
-def shape(node: Node, policy: Policy, budget: ImageBudget, images_before: int) -> Shaped:
+def shape(node: Plain | Exchange, policy: Policy, budget: ImageBudget, images_before: int) -> Shaped:
     """The node as messages of the canonical form that the policy's encoder takes.
 
     ``images_before``: images of the nodes before it, which ``budget`` counts.

@@ -6,7 +6,7 @@ holds only if the choice never changes. It therefore depends on nothing but the 
 
 import hashlib
 import re
-from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from ..schema.profiles import Profile
@@ -24,11 +24,22 @@ class WireIds:
 
     def __init__(self, profile: Profile) -> None:
         self._allowed = re.compile(f"(?:{profile.id_pattern})+")
-        self._exact = profile.id_exact
+        self._least = profile.id_exact or 1
         self._max = profile.id_exact or profile.id_max
         self._length = profile.id_exact or min(_MINTED_LENGTH, self._max)
-        self._seen: Counter[str] = Counter()
+        self._seen: dict[str, int] = {}
+        """How often each id of the history was assigned."""
         self._used: set[str] = set()
+
+    def keeps(self, raw: str) -> bool:
+        """Whether the next call would keep the id ``raw``."""
+        return raw not in self._used and self._fits(raw)
+
+    def keep(self, raws: Sequence[str]) -> None:
+        """``assign`` for calls that each keep their id."""
+        for raw in raws:
+            self._seen[raw] = self._seen.get(raw, 0) + 1
+        self._used.update(raws)
 
     def assign(self, raw: str) -> str:
         """The wire id of the next call, whose id in the history is ``raw``.
@@ -36,8 +47,8 @@ class WireIds:
         The first occurrence of an id that the target allows keeps it; every other one is minted from the id
         and its occurrence.
         """
-        occurrence = self._seen[raw]
-        self._seen[raw] += 1
+        occurrence = self._seen.get(raw, 0)
+        self._seen[raw] = occurrence + 1
         wire_id = raw
         for attempt in range(MAX_ATTEMPTS):
             if self._fits(wire_id) and wire_id not in self._used:
@@ -49,9 +60,7 @@ class WireIds:
         return wire_id
 
     def _fits(self, wire_id: str) -> bool:
-        if self._exact is not None and len(wire_id) != self._exact:
-            return False
-        return len(wire_id) <= self._max and self._allowed.fullmatch(wire_id) is not None
+        return self._least <= len(wire_id) <= self._max and self._allowed.fullmatch(wire_id) is not None
 
     def _mint(self, raw: str, occurrence: int, attempt: int, length: int) -> str:
         seed = f"{occurrence}:{attempt}:{raw}".encode("utf-8", "surrogatepass")

@@ -8,7 +8,7 @@ Source: openai-python 3.57.0 (openai/types/chat/completion_create_params.py), an
 ``catalog.toml`` names.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -78,21 +78,30 @@ def encode_messages(
 
 def encode_message(message: Message, profile: Profile) -> list[dict[str, Any]]:
     """One message as wire messages: each result is one of its own, in front of the rest."""
-    wire = [_tool_message(block, message) for block in message.content if isinstance(block, ToolResult)]
-    rest = tuple(block for block in message.content if not isinstance(block, ToolResult))
-    if wire and not rest:
-        return wire
-    match message.role:
-        case "assistant":
-            return [*wire, _assistant(message, rest, profile)]
-        case "user" | "system" | "tool":
-            fields = {"role": message.role, "content": _content(rest)}
-            calls = [_call(block) for block in rest if isinstance(block, ToolCall)]
-            if calls:
-                fields["tool_calls"] = calls
-            return [*wire, {**(message.extra or {}), **fields}]
-        case _:
-            assert_never(message.role)
+    results: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
+    reasoning: list[Reasoning] = []
+    rest: list[Block] = []
+    for block in message.content:
+        if type(block) is ToolResult:
+            results.append(_tool_message(block, message))
+        elif type(block) is ToolCall:
+            calls.append(_call(block))
+        elif type(block) is Reasoning and message.role == "assistant":
+            reasoning.append(block)
+        else:
+            rest.append(block)
+    if results and not (calls or reasoning or rest):
+        return results
+    wire: dict[str, Any] = {"role": message.role, "content": _content(rest)}
+    if message.role == "assistant" and calls and not rest:
+        wire["content"] = None
+    if reasoning:
+        wire.update(_thought(reasoning, profile))
+    if calls:
+        wire["tool_calls"] = calls
+    results.append({**message.extra, **wire} if message.extra else wire)
+    return results
 
 
 def _sampling(options: Options, profile: Profile) -> dict[str, Any]:
@@ -144,26 +153,21 @@ def _tool_choice(choice: str) -> object:
     return choice if choice in _NAMED_CHOICES else {"type": "function", "function": {"name": choice}}
 
 
-def _assistant(message: Message, blocks: tuple[Block, ...], profile: Profile) -> dict[str, Any]:
-    said = tuple(block for block in blocks if not isinstance(block, Reasoning | ToolCall))
-    reasoning = [block.text for block in blocks if isinstance(block, Reasoning)]
-    calls = [_call(block) for block in blocks if isinstance(block, ToolCall)]
-    wire: dict[str, Any] = {"role": "assistant", "content": _content(said) if said or not calls else None}
-    details = [entry for block in blocks if isinstance(block, Reasoning) for entry in _details(block)]
-    if details:
-        wire[DETAILS] = details
-    elif reasoning:
-        wire[profile.reasoning_field] = "".join(reasoning)
-    if calls:
-        wire["tool_calls"] = calls
-    return {**(message.extra or {}), **wire}
-
-
 def _call(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments or "{}"}
+    wire = {"id": call.id, "type": "function", "function": function}
     given = call.replay.data.get(EXTRA_CONTENT) if call.replay is not None else None
-    back = {} if given is None else {EXTRA_CONTENT: given}
-    return {**(call.extra or {}), "id": call.id, "type": "function", "function": function, **back}
+    if given is not None:
+        wire[EXTRA_CONTENT] = given
+    return {**call.extra, **wire} if call.extra else wire
+
+
+def _thought(reasoning: Sequence[Reasoning], profile: Profile) -> dict[str, Any]:
+    """The field that holds reasoning: as the provider sent it if that is known, else as text."""
+    details = [entry for block in reasoning for entry in _details(block)]
+    if details:
+        return {DETAILS: details}
+    return {profile.reasoning_field: "".join(block.text for block in reasoning)}
 
 
 def _details(block: Reasoning) -> list[Any]:
@@ -173,13 +177,18 @@ def _details(block: Reasoning) -> list[Any]:
 
 
 def _tool_message(result: ToolResult, message: Message) -> dict[str, Any]:
-    content = _content(result.content)
-    extra = {**(message.extra or {}), **(result.extra or {})}
-    return {**extra, "role": "tool", "tool_call_id": result.call_id, "content": content}
+    wire = {"role": "tool", "tool_call_id": result.call_id, "content": _content(result.content)}
+    if message.extra or result.extra:
+        return {**(message.extra or {}), **(result.extra or {}), **wire}
+    return wire
 
 
-def _content(blocks: tuple[Block, ...]) -> str | list[dict[str, Any]]:
+def _content(blocks: Sequence[Block]) -> str | list[dict[str, Any]]:
     """A string where there is only text (every gateway takes one), else parts in order."""
+    if len(blocks) == 1:
+        only = blocks[0]
+        if type(only) is Text and not only.extra:
+            return only.text
     if all(isinstance(block, Text) and not block.extra for block in blocks):
         return "\n".join(block.text for block in blocks if isinstance(block, Text))
     return [_part(block) for block in blocks if not isinstance(block, ToolCall)]

@@ -7,7 +7,7 @@ the wording it prevents. A fold: ``extend`` takes further messages behind those 
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
@@ -69,6 +69,10 @@ _TEXT_FIELDS: Final = frozenset({"type", "text"})
 _IMAGE_FIELDS: Final = frozenset({"type", "image_url"})
 _URL_FIELDS: Final = frozenset({"url"})
 _CALL_FIELDS: Final = frozenset({"id", "type", "function"})
+_OBJECT: Final = (dict, Mapping)
+"""What nearly every object is, and what any is: the first is told at once."""
+_Within: TypeAlias = tuple[str | int, ...]
+"""Fields and positions on the way from a message to what is meant."""
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 _DATA_HEADS: Final = frozenset(f"data:image/{kind};base64" for kind in ("png", "jpeg", "jpg", "gif", "webp"))
 _PARTS: Final[Mapping[str, frozenset[str]]] = {
@@ -112,80 +116,80 @@ class ChatRules:
         self._last_role = ""
         self._prompts = 0
         self._ids: set[str] = set()
-        self._open: dict[str, str] = {}
+        self._open: dict[str, None] = {}
+        """Calls of the latest assistant message without a result, in order."""
         self._answered: set[str] = set()
 
     def extend(self, messages: Iterable[object]) -> None:
         for message in messages:
-            where = f"messages[{self._count}]"
             self._count += 1
-            if not isinstance(message, Mapping):
-                self._add("message_shape", where, f"a {type(message).__name__}, not an object")
-                continue
-            self._message(message, where)
+            if isinstance(message, _OBJECT):
+                self._message(message)
+            else:
+                self._add("message_shape", (), f"a {type(message).__name__}, not an object")
 
     def at_end(self) -> list[Violation]:
         last: list[Violation] = []
-        place = f"messages[{self._count - 1}]"
         if self._count == 0:
             return [Violation("messages_empty", "messages", "there is no message")]
         if self._open:
-            last.append(_unanswered(self._open, place))
+            last.append(self._unanswered())
         if self._prompts == 0:
             last.append(Violation("no_prompt", "messages", "no user or tool message"))
         if self._last_role == "assistant" and not self._open and not self._profile.prefill:
-            last.append(Violation("assistant_last", place, f"{self._profile.name} takes no prefill"))
+            detail = f"{self._profile.name} takes no prefill"
+            last.append(Violation("assistant_last", self._place(()), detail))
         return last
 
-    def _message(self, message: Mapping[str, Any], where: str) -> None:
-        role = word(message.get("role"))
-        if role not in _ROLES:
-            self._add("role_unknown", where, f"role is {message.get('role')!r}")
+    def _message(self, message: Mapping[str, Any]) -> None:
+        role = message.get("role")
+        if not isinstance(role, str) or role not in _ROLES:
+            self._add("role_unknown", (), f"role is {role!r}")
             return
         if role != "tool" and self._open:
-            self.found.append(_unanswered(self._open, where))
+            self.found.append(self._unanswered())
             self._open = {}
-        self._extra(message, _MESSAGE_FIELDS, where)
-        self._order(role, where)
-        self._content(message, role, where)
+        if not message.keys() <= _MESSAGE_FIELDS:
+            self._extra(message, _MESSAGE_FIELDS, ())
+        if self._profile.strict_alternation:
+            self._order(role)
+        self._content(message.get("content"), role)
         if role == "assistant":
-            self._assistant(message, where)
+            self._assistant(message)
         elif role == "tool":
-            self._result(message, where)
+            self._result(message)
         elif message.get("tool_calls"):
-            self._add("calls_misplaced", where, f"tool_calls in a {role} message")
+            self._add("calls_misplaced", (), f"tool_calls in a {role} message")
         if role in ("user", "tool"):
             self._prompts += 1
         self._last_role = role
 
-    def _order(self, role: str, where: str) -> None:
-        if not self._profile.strict_alternation:
-            return
+    def _order(self, role: str) -> None:
         if role in ("system", "developer"):
             if self._last_role not in ("", "system", "developer"):
-                self._add("system_not_first", where, f"a {role} message behind the conversation's start")
+                self._add("system_not_first", (), f"a {role} message behind the conversation's start")
         elif role == "assistant" and self._last_role in ("", "system", "developer"):
-            self._add("role_order", where, "the conversation starts with an assistant message")
+            self._add("role_order", (), "the conversation starts with an assistant message")
         elif role == self._last_role and role != "tool":
-            self._add("role_order", where, f"two {role} messages in a row")
+            self._add("role_order", (), f"two {role} messages in a row")
 
-    def _content(self, message: Mapping[str, Any], role: str, where: str) -> None:
-        content = message.get("content")
+    def _content(self, content: object, role: str) -> None:
         if isinstance(content, str):
-            self._text(content, f"{where}.content")
-            if not content.strip() and role != "assistant":
-                self._add("content_empty", where, f"blank content in a {role} message")
+            for rule, detail in text_rules(content):
+                self._add(rule, ("content",), detail)
+            if _is_blank(content) and role != "assistant":
+                self._add("content_empty", (), f"blank content in a {role} message")
         elif isinstance(content, list | tuple):
-            self._parts(content, role, where)
+            self._parts(content, role)
         elif content is not None or role != "assistant":
-            self._add("content_shape", where, f"content is {type(content).__name__}")
+            self._add("content_shape", (), f"content is {type(content).__name__}")
 
-    def _parts(self, parts: Iterable[object], role: str, where: str) -> None:
+    def _parts(self, parts: Iterable[object], role: str) -> None:
         count = 0
         for count, part in enumerate(parts, 1):
-            place = f"{where}.content[{count - 1}]"
-            kind = word(part.get("type")) if isinstance(part, Mapping) else ""
-            if not isinstance(part, Mapping) or kind not in _PARTS[role]:
+            place = ("content", count - 1)
+            kind = word(part.get("type")) if isinstance(part, _OBJECT) else ""
+            if not isinstance(part, _OBJECT) or kind not in _PARTS[role]:
                 self._add(_part_rule(kind, role), place, f"part {kind!r} in a {role} message")
             elif kind == "text":
                 self._text_part(part.get("text"), place)
@@ -195,132 +199,141 @@ class ChatRules:
             else:
                 self._extra(part, frozenset(), place)
         if count == 0 and role != "assistant":
-            self._add("content_empty", where, "content is an empty list")
+            self._add("content_empty", (), "content is an empty list")
 
-    def _text_part(self, text: object, where: str) -> None:
+    def _text_part(self, text: object, within: _Within) -> None:
         if not isinstance(text, str):
-            self._add("content_shape", where, "text is not a string")
+            self._add("content_shape", within, "text is not a string")
             return
-        self._text(text, where)
-        if not text.strip():
-            self._add("content_empty", where, "a blank text part")
-
-    def _extra(self, fields: Mapping[str, Any], known: frozenset[str], where: str) -> None:
-        for rule, detail in extra_rules(fields, known):
-            self._add(rule, where, detail)
-
-    def _text(self, text: str, where: str) -> None:
         for rule, detail in text_rules(text):
-            self._add(rule, where, detail)
+            self._add(rule, within, detail)
+        if _is_blank(text):
+            self._add("content_empty", within, "a blank text part")
 
-    def _image(self, part: Mapping[str, Any], where: str) -> None:
+    def _extra(self, fields: Mapping[str, Any], known: frozenset[str], within: _Within) -> None:
+        for rule, detail in extra_rules(fields, known):
+            self._add(rule, within, detail)
+
+    def _image(self, part: Mapping[str, Any], within: _Within) -> None:
         if not self._profile.vision:
-            self._add("image_unsupported", where, f"{self._profile.name} takes no images")
+            self._add("image_unsupported", within, f"{self._profile.name} takes no images")
             return
         self._images += 1
         if self._profile.images_max is not None and self._images > self._profile.images_max:
-            self._add("images_too_many", where, f"more than {self._profile.images_max} images")
-        self._extra(part, _IMAGE_FIELDS, where)
+            self._add("images_too_many", within, f"more than {self._profile.images_max} images")
+        self._extra(part, _IMAGE_FIELDS, within)
         image = part.get("image_url")
         if isinstance(image, Mapping):
-            self._extra(image, _URL_FIELDS, where)
+            self._extra(image, _URL_FIELDS, within)
         url = image.get("url") if isinstance(image, Mapping) else image
         if not isinstance(url, str):
-            self._add("image_invalid", where, "image_url has no url")
+            self._add("image_invalid", within, "image_url has no url")
         elif url.startswith("data:"):
-            self._data_url(url, where)
+            self._data_url(url, within)
         elif not url.startswith(("https://", "http://")):
-            self._add("image_invalid", where, f"no URL that can be fetched: {url[:40]!r}")
+            self._add("image_invalid", within, f"no URL that can be fetched: {url[:40]!r}")
 
-    def _data_url(self, url: str, where: str) -> None:
+    def _data_url(self, url: str, within: _Within) -> None:
         head, _, data = url.partition(",")
         if head not in _DATA_HEADS:
-            self._add("image_invalid", where, f"{head[:60]!r} is no image that is supported")
+            self._add("image_invalid", within, f"{head[:60]!r} is no image that is supported")
         if not is_base64(data):
-            self._add("image_invalid", where, "the data is not base64")
+            self._add("image_invalid", within, "the data is not base64")
         limit = self._profile.image_max_base64
         if limit is not None and len(data) > limit:
-            self._add("image_too_large", where, f"{len(data)} characters of base64, at most {limit}")
+            self._add("image_too_large", within, f"{len(data)} characters of base64, at most {limit}")
 
-    def _assistant(self, message: Mapping[str, Any], where: str) -> None:
+    def _assistant(self, message: Mapping[str, Any]) -> None:
         calls = message.get("tool_calls")
         if calls is not None and not isinstance(calls, list | tuple):
-            self._add("call_shape", where, "tool_calls is not an array")
+            self._add("call_shape", (), "tool_calls is not an array")
             calls = None
         if calls is not None and not calls:
-            self._add("calls_empty", where, "tool_calls is an empty array")
+            self._add("calls_empty", (), "tool_calls is an empty array")
         if not calls and _blank(message.get("content")):
-            self._add("assistant_empty", where, "neither text nor calls")
+            self._add("assistant_empty", (), "neither text nor calls")
         self._answered = set()
         for position, call in enumerate(calls or ()):
-            self._call(call, f"{where}.tool_calls[{position}]")
-        field = self._profile.reasoning_field
-        reasoning = message.get(field)
+            self._call(call, ("tool_calls", position))
         placeholder = self._profile.reasoning_placeholder
-        if calls and self._thinking and placeholder is not None and (reasoning or placeholder) != reasoning:
-            self._add("reasoning_missing", where, f"thinking is on and {field} is missing beside tool calls")
+        if calls and self._thinking and placeholder is not None:
+            field = self._profile.reasoning_field
+            reasoning = message.get(field)
+            if (reasoning or placeholder) != reasoning:
+                detail = f"thinking is on and {field} is missing beside tool calls"
+                self._add("reasoning_missing", (), detail)
 
-    def _call(self, call: object, where: str) -> None:
-        function = call.get("function") if isinstance(call, Mapping) else None
-        if not isinstance(call, Mapping) or not isinstance(function, Mapping):
-            self._add("call_shape", where, "not an object with a function")
-            if isinstance(call, Mapping):
-                self._call_id(call.get("id"), where)
+    def _call(self, call: object, within: _Within) -> None:
+        function = call.get("function") if isinstance(call, _OBJECT) else None
+        if not isinstance(call, _OBJECT) or not isinstance(function, _OBJECT):
+            self._add("call_shape", within, "not an object with a function")
+            if isinstance(call, _OBJECT):
+                self._call_id(call.get("id"), within)
             return
-        self._extra(call, _CALL_FIELDS, where)
+        if not call.keys() <= _CALL_FIELDS:
+            self._extra(call, _CALL_FIELDS, within)
         if call.get("type") != "function":
-            self._add("call_shape", where, "type is not 'function'")
-        self._call_id(call.get("id"), where)
+            self._add("call_shape", within, "type is not 'function'")
+        self._call_id(call.get("id"), within)
         name = function.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            self._add("call_name_invalid", where, f"name is {name!r}")
+            self._add("call_name_invalid", within, f"name is {name!r}")
         problem = object_problem(function.get("arguments"))
         if problem:
-            self._add("call_arguments_invalid", where, problem)
+            self._add("call_arguments_invalid", within, problem)
 
-    def _call_id(self, call_id: object, where: str) -> None:
+    def _call_id(self, call_id: object, within: _Within) -> None:
         if not isinstance(call_id, str) or not call_id:
-            self._add("call_id_invalid", where, "the id is missing or empty")
-            self._open[""] = where
+            self._add("call_id_invalid", within, "the id is missing or empty")
+            self._open[""] = None
             return
         profile = self._profile
         if len(call_id) > profile.id_max:
-            self._add("call_id_invalid", where, f"{len(call_id)} characters, at most {profile.id_max}")
+            self._add("call_id_invalid", within, f"{len(call_id)} characters, at most {profile.id_max}")
         elif profile.id_exact is not None and len(call_id) != profile.id_exact:
-            self._add("call_id_invalid", where, f"{len(call_id)} characters, must be {profile.id_exact}")
+            self._add("call_id_invalid", within, f"{len(call_id)} characters, must be {profile.id_exact}")
         elif not self._id.fullmatch(call_id):
-            self._add("call_id_invalid", where, f"{call_id!r} has characters outside {profile.id_pattern}")
+            self._add("call_id_invalid", within, f"{call_id!r} has characters outside {profile.id_pattern}")
         if call_id in self._ids:
-            self._add("call_id_duplicate", where, f"{call_id!r} was used before")
+            self._add("call_id_duplicate", within, f"{call_id!r} was used before")
         self._ids.add(call_id)
-        self._open[call_id] = where
+        self._open[call_id] = None
 
-    def _result(self, message: Mapping[str, Any], where: str) -> None:
+    def _result(self, message: Mapping[str, Any]) -> None:
         call_id = message.get("tool_call_id")
         if isinstance(call_id, str) and call_id in self._open:
             del self._open[call_id]
             self._answered.add(call_id)
         elif isinstance(call_id, str) and call_id in self._answered and self._last_role == "tool":
-            self._add("result_duplicate", where, f"{call_id!r} has its result already")
+            self._add("result_duplicate", (), f"{call_id!r} has its result already")
         else:
-            self._add("tool_without_call", where, f"no call {call_id!r} in the assistant message before")
+            self._add("tool_without_call", (), f"no call {call_id!r} in the assistant message before")
 
-    def _add(self, rule: str, where: str, detail: str) -> None:
-        self.found.append(Violation(rule, where, detail))
+    def _unanswered(self) -> Violation:
+        detail = "no result for " + ", ".join(map(repr, self._open))
+        return Violation("call_unanswered", self._place(()), detail)
 
+    def _add(self, rule: str, within: _Within, detail: str) -> None:
+        self.found.append(Violation(rule, self._place(within), detail))
 
-def _unanswered(open_calls: Mapping[str, str], where: str) -> Violation:
-    return Violation("call_unanswered", where, "no result for " + ", ".join(map(repr, open_calls)))
+    def _place(self, within: _Within) -> str:
+        """The latest message, or what lies within it. Made when something is found, since that is rare."""
+        fields = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in within)
+        return f"messages[{self._count - 1}]{fields}"
 
 
 def _part_rule(kind: object, role: str) -> str:
     return "image_unsupported" if kind == "image_url" and role != "user" else "part_unknown"
 
 
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()
+
+
 def _blank(content: object) -> bool:
     """Whether an assistant's content says nothing: the wordings count whitespace as nothing."""
     if isinstance(content, str):
-        return not content.strip()
+        return _is_blank(content)
     if isinstance(content, list | tuple):
         return not any(isinstance(part, Mapping) and _says_something(part) for part in content)
     return True

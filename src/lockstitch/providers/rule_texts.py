@@ -1,26 +1,36 @@
 """What every validator asks of texts, images and JSON values; nothing here is shared with the projection."""
 
+import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from ..schema.notes import Violation
 
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 MAX_DEPTH: Final = 100
 """Nesting of JSON that a provider's parser may refuse to follow."""
 
 
-def text_rules(text: str) -> Iterator[tuple[str, str]]:
+def text_rules(text: str) -> Sequence[tuple[str, str]]:
     """Rule and detail of each character class in the text that a provider refuses."""
+    found: tuple[tuple[str, str], ...] = ()
     if "\x00" in text:
-        yield "nul_character", "a NUL character"
-    if not text.isascii() and _SURROGATE.search(text):
-        yield "surrogate", "half of a surrogate pair"
+        found = (("nul_character", "a NUL character"),)
+    if not text.isascii() and not _is_unicode(text):
+        found = (*found, ("surrogate", "half of a surrogate pair"))
+    return found
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def value_rules(value: Any) -> Iterator[tuple[str, str]]:
@@ -37,13 +47,12 @@ def word(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def extra_rules(fields: Mapping[str, Any], known: frozenset[str]) -> Iterator[tuple[str, str]]:
+def extra_rules(fields: Mapping[str, Any], known: frozenset[str]) -> Iterable[tuple[str, str]]:
     """What is wrong with the texts of fields that no rule knows: they are sent as they are."""
     if fields.keys() <= known:
-        return
-    for name, value in fields.items():
-        if name not in known:
-            yield from value_rules({name: value})
+        return ()
+    unknown = [{name: value} for name, value in fields.items() if name not in known]
+    return itertools.chain.from_iterable(map(value_rules, unknown))
 
 
 def field_violations(body: Mapping[str, Any], *looked_at: str) -> Iterator[Violation]:
@@ -59,8 +68,12 @@ def object_problem(text: object) -> str:
     """Why a text is not that of a JSON object; empty if it is."""
     if not isinstance(text, str):
         return f"a {type(text).__name__}, not a string"
-    if text == "{}":
-        return ""
+    if len(text) <= MAX_DEPTH or text.count("[") + text.count("{") <= MAX_DEPTH:
+        try:
+            if type(_decode_strictly(text)) is dict:
+                return ""
+        except (msgspec.DecodeError, UnicodeError):
+            pass  # The standard library's parser takes more, and says what it does not.
     try:
         value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
@@ -114,4 +127,5 @@ def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 
+_decode_strictly: Final = msgspec.json.Decoder().decode
 _DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)

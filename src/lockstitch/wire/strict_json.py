@@ -15,6 +15,7 @@ MAX_DEPTH: Final = 100
 
 REPLACEMENT: Final = "\ufffd"
 
+_decode: Final = msgspec.json.Decoder().decode
 _STRUCTURE = re.compile(r'[\[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
@@ -58,6 +59,19 @@ def arguments(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidJson(f"arguments are a JSON {_type_name(value)}, not an object", kind="not_an_object")
     return value
+
+
+def is_object(text: str) -> bool:
+    """Whether a glance shows that the text is that of an object, well-formed and not deep; cheap.
+
+    False says nothing: ``arguments`` looks closer.
+    """
+    if len(text) > MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH:
+        return False
+    try:
+        return type(_decode(text)) is dict
+    except (msgspec.DecodeError, UnicodeError):
+        return False
 
 
 def well_formed(text: str) -> str:

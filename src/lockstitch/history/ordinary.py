@@ -1,0 +1,140 @@
+"""The ordinary part of a history: clean messages in clean order, which is nearly all of a real log.
+
+What the general pass (``pair``, then ``shape``) would give back as it came is passed without it: a message of
+the user as soon as it is there, an answer once nothing can change it any more. Until then it is held;
+whatever else comes goes to the general pass, and what is held goes before it. The request is the same:
+docs/decisions/0115-ordinary-messages-pass-as-they-are.md.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from ..schema.blocks import Block, Text, ToolCall, ToolResult
+from ..schema.messages import Message
+from ..wire.strict_json import is_object
+from .clean import is_clean
+from .ladder import RUNGS
+from .pair import Pairing
+from .policy import Policy
+from .shape import wire_name
+
+_FIRST_FLAT: Final = RUNGS.index("flattened")
+
+
+class Ordinary:
+    """Takes the messages of a history in order, and hands to the pairing those that are not ordinary.
+
+    Mutable; it may hold the end of the history until ``let_go``.
+    """
+
+    def __init__(self, pairing: Pairing, policy: Policy) -> None:
+        self._pairing = pairing
+        self._policy = policy
+        self._flat = RUNGS.index(policy.rung) >= _FIRST_FLAT
+        self._thought_missing = policy.profile.reasoning_placeholder is not None and policy.thinking
+        """Whether calls without reasoning beside them get a placeholder."""
+        self._names: dict[str, bool] = {}
+        """Whether the target takes a tool's name as it is."""
+        self._held: list[Message] = []
+        """An answer, and those results of its calls that came."""
+        self._ids: list[str] = []
+        """Of the held answer's calls, in order."""
+        self._open: dict[str, int] = {}
+        """Positions of its calls without a result, by id."""
+        self._results: list[Message] = []
+        """A message for each of its calls, in order: the result, if it came."""
+
+    def take(self, message: Message) -> None:
+        """The next message of the history."""
+        role = message.role
+        if role == "tool":
+            if self._open and self._answers(message):
+                self._held.append(message)
+                if not self._open:
+                    self._settle()
+                return
+        elif role == "assistant":
+            if self._begins(message):
+                self._held.append(message)
+                return
+        elif message.content and _are_texts(message.content) and message.extra is None and not self._flat:
+            if self._open:
+                self.let_go()
+            elif self._held:
+                self._settle()
+            self._pairing.settle((Message(role, message.content),), message)
+            return
+        self.let_go()
+        self._pairing.add(message)
+
+    def let_go(self) -> None:
+        """Give what is held to the general pass: a request is due, or something else came."""
+        for message in self._held:
+            self._pairing.add(message)
+        self._held, self._open = [], {}
+
+    def _begins(self, message: Message) -> bool:
+        """Whether an exchange begins with this answer that may turn out to be ordinary."""
+        if self._held or self._flat or message.extra is not None or not message.content:
+            return False
+        calls: dict[str, int] = {}
+        for block in message.content:
+            if type(block) is ToolCall:
+                if block.id in calls or not self._is_made(block):
+                    return False
+                calls[block.id] = len(calls)
+            elif calls or not _are_texts((block,)):
+                return False
+        if (calls and self._thought_missing) or not self._pairing.closed():
+            return False
+        self._open = calls
+        self._results = [message] * len(calls)
+        self._ids = list(calls)
+        return True
+
+    def _is_made(self, call: ToolCall) -> bool:
+        """Whether a call goes out as the model made it."""
+        if call.invalid is not None or call.extra is not None or call.replay is not None:
+            return False
+        name = call.name
+        if name not in self._names:
+            self._names[name] = bool(name) and wire_name(name, self._policy) == name
+        return self._names[name] and is_object(call.arguments) and self._pairing.ids.keeps(call.id)
+
+    def _answers(self, message: Message) -> bool:
+        """Whether the message is an ordinary result of an open call; it is noted then."""
+        content = message.content
+        result = content[0] if len(content) == 1 else None
+        if type(result) is not ToolResult or result.extra is not None or result.replay is not None:
+            return False
+        position = self._open.get(result.call_id)
+        if position is None or not result.content or not _are_texts(result.content):
+            return False
+        answer = self._held[0]
+        if message.requests != answer.requests:
+            return False
+        if message.answers is not None and message.answers != (answer.seq, position):
+            return False
+        del self._open[result.call_id]
+        self._results[position] = Message("tool", content)
+        return True
+
+    def _settle(self) -> None:
+        """Pass what is held: nothing can change it any more."""
+        answer, results = self._held[0], self._results
+        said = Message("assistant", answer.content, provider=answer.provider, model=answer.model)
+        if results and self._policy.results_with_user:
+            results = [Message("user", tuple(one.content[0] for one in results))]
+        self._pairing.settle((said, *results), answer, self._ids)
+        self._held = []
+
+
+def _are_texts(blocks: Iterable[Block]) -> bool:
+    """Whether each block is text and nothing else, clean and not blank."""
+    for block in blocks:
+        if type(block) is not Text or block.extra is not None or block.replay is not None:
+            return False
+        text = block.text
+        if not text or text.isspace() or not is_clean(text):
+            return False
+    return True
