@@ -79,9 +79,9 @@ class SessionFold:
 def _saved_carried(carried: Carried) -> _SavedCarried:
     return _SavedCarried(
         retries=carried.retries,
-        repairs=tuple(key.decode() for key in carried.repairs),
+        repairs=tuple(sorted(key.decode() for key in carried.repairs)),
         server_failures=carried.server_failures,
-        allowed=tuple(carried.allowed),
+        allowed=tuple(sorted(carried.allowed)),
         before=carried._before,
         in_step=carried._in_step,
     )

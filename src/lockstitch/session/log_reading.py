@@ -50,15 +50,17 @@ def read_behind_checkpoint(
     found = read_checkpoint(calls, directory, fold.version, log.size)
     if found is None:
         return None
-    reading = _read_behind(*found, log, session_id, fold)
+    checkpoint, file_size = found
+    reading = read_behind(checkpoint, file_size, log, session_id, fold)
     if reading is None:
         fold.reset()
     return reading
 
 
-def _read_behind(
+def read_behind(
     checkpoint: Checkpoint, file_size: int, log: LogBytes, session_id: str, fold: SavingFold
 ) -> LogReading | None:
+    """Read a log from ``checkpoint`` on; None if it does not fit, which leaves ``fold`` anyhow."""
     digest = LogDigest()
     for piece in log.pieces(0, checkpoint.length):
         digest.feed(piece)
