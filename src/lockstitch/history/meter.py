@@ -100,13 +100,13 @@ def _body(content: Iterable[Block]) -> tuple[int, int]:
     chars = images = 0
     for block in content:
         match block:
-            case Text(text=text) | Reasoning(text=text):
-                chars += len(text)
-            case ToolCall(arguments=arguments):
-                chars += len(arguments)
-            case ToolResult(content=parts):
-                more, pictures = _body(parts)
+            case Text() | Reasoning():
+                chars += len(block.text)
+            case ToolResult():
+                more, pictures = _body(block.content)
                 chars, images = chars + more, images + pictures
+            case ToolCall():
+                chars += len(block.arguments)
             case Image():
                 chars, images = chars + base64_size(block), images + 1
             case _:
