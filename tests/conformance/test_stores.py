@@ -1,17 +1,25 @@
 """Every store of sessions passes one suite."""
 
+import pickle
+import zlib
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
+from lockstitch.schema.events import Body, Event
 from lockstitch.session.file_calls import FileCalls
 from lockstitch.session.file_store import FileStore
+from lockstitch.session.log_reader import Fold
 from lockstitch.session.memory_store import MemoryStore
 from lockstitch.session.names import directory_name
 from lockstitch.session.sqlite_database import connect
 from lockstitch.session.sqlite_store import SqliteStore
+from lockstitch.session.store import SessionLog
+from lockstitch.testing.session_samples import every_kind
 from lockstitch.testing.store_suite import StoreSuite
 
 
@@ -66,6 +74,59 @@ class Database:
         return connect(self.path, create=False, durable=False)
 
 
+class Replaying:
+    """A fold that is saved: it keeps the events, so that whoever opens a session gets all of them."""
+
+    version = "events"
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.events: list[Event] = []
+        self.next_seq = 0
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+        self.next_seq = event.seq + 1
+
+    def save(self) -> Callable[[], bytes]:
+        events = list(self.events)
+        return lambda: zlib.compress(pickle.dumps(events))
+
+    def restore(self, data: bytes, next_seq: int) -> None:
+        self.events = pickle.loads(zlib.decompress(data))
+        self.next_seq = next_seq
+        Checkpointed.restored += 1
+
+
+class Checkpointed(FileStore):
+    """Gives every opening a fold that is saved as often as it can be."""
+
+    restored = 0
+
+    async def open(self, session_id: str, *, fold: Fold | None = None, **options: Any) -> SessionLog:
+        replaying = Replaying()
+        log = await super().open(session_id, fold=replaying, **options)
+        for event in replaying.events if fold is not None else ():
+            fold(event)
+        append = log.append
+
+        def folded(*bodies: Body, time_ms: int | None = None) -> tuple[Event, ...]:
+            taken = append(*bodies, time_ms=time_ms)
+            for event in taken:
+                replaying(event)
+            return taken
+
+        log.append = folded  # type: ignore[method-assign]  # on this one object
+        return log
+
+
+class CheckpointedDirectories(Directories):
+    def store(self) -> FileStore:
+        return Checkpointed(self.root, calls=Unsynced(), index=False, save_after_bytes=1)
+
+
 class Memory:
     def __init__(self) -> None:
         self._store = MemoryStore()
@@ -86,6 +147,26 @@ class TestFileStore(StoreSuite):
     @pytest.fixture
     def stored(self, tmp_path: Path) -> Directories:
         return Directories(tmp_path / "sessions")
+
+
+class TestFileStoreWithCheckpoints(StoreSuite):
+    """Logs are cut, damaged and replaced beside checkpoints of what they were before."""
+
+    byte_step = 3
+
+    @pytest.fixture
+    def stored(self, tmp_path: Path) -> CheckpointedDirectories:
+        return CheckpointedDirectories(tmp_path / "sessions")
+
+    async def test_here_they_are_used(self, stored: CheckpointedDirectories) -> None:
+        store = stored.store()
+        log = await store.open("s")
+        log.append(*every_kind())
+        await log.close()
+        before = Checkpointed.restored
+        await (await store.open("s")).close()
+        await store.close()
+        assert Checkpointed.restored == before + 1
 
 
 class TestSqliteStore(StoreSuite):

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from lockstitch.agent.api import Agent
+from lockstitch.agent.session_fold import SessionFold
 from lockstitch.providers.catalog import profiles
 from lockstitch.schema.events import Body, Event, ToolCallStarted, ToolFinished
 from lockstitch.session.file_calls import FileCalls
@@ -144,7 +145,8 @@ def run_victim(place: Path, plan: Plan, report: int) -> int:
 def make_store(place: Path, plan: Plan, calls: FileCalls) -> SessionKeeper:
     if plan.store == "sqlite":
         return SqliteStore(place / "s.db", durable=False)
-    return FileStore(place / "sessions", calls=calls, index=plan.after_s is not None)
+    # Every turn is long enough for a checkpoint, so that its calls are among those to be killed at.
+    return FileStore(place / "sessions", calls=calls, index=plan.after_s is not None, save_after_bytes=1)
 
 
 def told(store: SessionKeeper, tell: Callable[[str], None]) -> SessionKeeper:
@@ -222,6 +224,11 @@ async def _check(place: Path, plan: Plan, took: dict[int, int], acknowledged: in
     again: list[Event] = []
     await (await store.open("s", fold=again.append)).close()
     assert again == events, "a second opening changed the log"
+    behind, whole = SessionFold(), SessionFold()
+    for event in events:
+        whole(event)
+    await (await store.open("s", fold=behind)).close()
+    assert behind.save()() == whole.save()(), "a checkpoint gave another session than the log"
     result = await Agent(ScriptedModel(["it goes on"]), store=store).run("and now?", session="s")
     assert result.text == "it goes on"
     assert (await store.check("s")).sound

@@ -67,6 +67,7 @@ class Saver:
         self._after_bytes = after_bytes
         self._covered, self._size = saved
         self._lock = threading.Lock()
+        self._underway = False
         self._ended = False
 
     def took(self, data: bytes) -> None:
@@ -79,11 +80,12 @@ class Saver:
         Enough is as much as a checkpoint is long, so all of them together cost no more than the log itself.
         """
         length = self._digest.length
-        if length - self._covered < max(self._after_bytes, self._size):
+        if self._underway or length - self._covered < max(self._after_bytes, self._size):
             return None
         if state.defects or self._fold.next_seq != state.next_seq:
             return None
         self._covered = length  # also if it fails: the next try comes after as much again
+        self._underway = True
         return partial(self._save, length, self._digest.value, state.snapshot(), self._fold.save())
 
     def end(self) -> None:
@@ -93,11 +95,15 @@ class Saver:
 
     def _save(self, length: int, digest: str, state: LogState, encode_fold: Callable[[], bytes]) -> None:
         with self._lock:
-            if self._ended:
-                return
-            checkpoint = Checkpoint(length, digest, state, encode_fold())
             try:
-                self._size = self._write(checkpoint, self._fold.version)
-            except OSError:
-                # A full or failing disk costs the next opening some time, and nobody the turn or the close.
-                return
+                if not self._ended:
+                    self._size = self._written(Checkpoint(length, digest, state, encode_fold()))
+            finally:
+                self._underway = False
+
+    def _written(self, checkpoint: Checkpoint) -> int:
+        try:
+            return self._write(checkpoint, self._fold.version)
+        except OSError:
+            # A full or failing disk costs the next opening some time, and nobody the turn or the close.
+            return self._size
