@@ -8,13 +8,14 @@ from event_logs import answered, compaction, events, finished, fold, logs, said,
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lockstitch import Agent
+from lockstitch import Agent, Session
 from lockstitch.agent.messages import folding
 from lockstitch.history.context import Context
 from lockstitch.history.live_messages import KEPT_REWRITES
 from lockstitch.history.transcript import Entry, Page, PageFold, Transcript
 from lockstitch.schema import events as log
 from lockstitch.schema.events import Body, Clear, LegacyCompaction, TurnEnd, TurnStart, Undo
+from lockstitch.schema.messages import Message
 from lockstitch.session.memory_store import MemoryStore
 from lockstitch.testing.scripted_model import ScriptedModel
 
@@ -33,6 +34,10 @@ def words(entries: Any) -> list[str]:
         said_text = " ".join(getattr(block, "text", "…") for block in entry.content)
         lines.append(f"{entry.kind or entry.role}: {said_text}".rstrip(": ").rstrip())
     return lines
+
+
+def words_of(message: Message) -> str:
+    return " ".join(getattr(block, "text", "…") for block in message.content)
 
 
 def turn(number: int, *bodies: Body) -> list[Body]:
@@ -348,3 +353,40 @@ async def test_a_rewind_behind_many_compactions_reads_the_log_again() -> None:
         after = list(session.messages)
     async with agent_of(store).open("s") as session:
         assert list(session.messages) == after
+
+
+async def compacted_turns(session: Session, count: int) -> None:
+    """Turns that are compacted away one by one, so that memory keeps only the last few."""
+    for _ in range(count):
+        turn = await session.send("a prompt").result()
+        session._parts.world.append(*compaction(None, f"SUM{turn.turn}"))
+
+
+async def test_a_second_undo_far_back_keeps_what_the_first_needed() -> None:
+    store = MemoryStore()
+    async with agent_of(store).open("s") as session:
+        await compacted_turns(session, 8)
+        await session.rewind(3)
+        await session.send("what counts").result()
+        await compacted_turns(session, 6)
+        await session.rewind(9)
+        shown = [words_of(message) for message in session.messages]
+    async with agent_of(store).open("s") as session:
+        assert [words_of(message) for message in session.messages] == shown
+    assert shown == ["SUM3", "what counts", "Fine."]
+
+
+async def test_input_that_is_queued_while_an_undo_reads_the_log_again_is_not_lost() -> None:
+    store = MemoryStore()
+    async with agent_of(store).open("s") as session:
+        await compacted_turns(session, 8)
+        read_log = session._parts.read_log
+
+        async def reading(fold: Any) -> None:
+            await read_log(fold)
+            await session.follow_up("typed meanwhile")
+
+        session._parts.read_log = reading
+        await session.rewind(2)
+        assert session.queued == ("typed meanwhile",)
+        assert not session._parts.world.context.needed
