@@ -217,6 +217,24 @@ def test_an_append_costs_the_same_in_a_short_and_a_long_session() -> None:
     assert appends(1_000) == appends(10)
 
 
+def test_the_log_keeps_few_pieces_of_what_it_was_shown() -> None:
+    state = LogState()
+    opened = (SessionStart(1, "s"), TurnStart(1), StepStart(1, 1), AttemptStart(1, 1, 1))
+    admit(state, opened, 0)
+    shown = [
+        AssistantDelta(number // 700, "text", "word" if number % 3 else "longer words")
+        for number in range(1_000)
+    ]
+    for delta in shown:
+        admit(state, (delta,), 0)
+    assert state.open_attempt is not None
+    kept = state.open_attempt.deltas
+    assert len(kept) <= 2 * 10, "as many as a number of a thousand has bits, for each block"
+    for index in (0, 1):
+        said = ["".join(delta.text for delta in deltas if delta.index == index) for deltas in (kept, shown)]
+        assert said[0] == said[1]
+
+
 def test_folding_an_event_costs_the_same_in_a_short_and_a_long_session() -> None:
     def fold(size: int) -> int:
         state, context = LogState(), Context()

@@ -17,6 +17,7 @@ from ..schema.chunks import (
     UsageChunk,
 )
 from ..schema.usage import Usage
+from ..wire.pieces import Pieces
 from ..wire.visible import is_visible
 
 
@@ -29,7 +30,7 @@ class _Partial:
     """One block while it streams."""
 
     kind: BlockKind
-    parts: list[str] = field(default_factory=list)
+    pieces: Pieces = field(default_factory=Pieces)
     id: str | None = None
     name: str | None = None
     block: Block | None = None
@@ -81,7 +82,7 @@ class Assembler:
 
     def add_all(self, chunks: Iterable[Chunk]) -> None:
         """``add`` for each. More of a block that is open, as nearly every chunk is, takes the short way."""
-        partials = self._partials
+        partials, partial = self._partials, None
         for chunk in chunks:
             if type(chunk) is TextDelta:
                 partial = partials.get(chunk.index)
@@ -91,7 +92,7 @@ class Assembler:
                     and partial.block is None
                     and self.finish is None
                 ):
-                    partial.parts.append(chunk.text)
+                    partial.pieces.latest.append(chunk.text)
                     continue
             elif type(chunk) is ToolCallDelta and chunk.id is None and chunk.name is None:
                 partial = partials.get(chunk.index)
@@ -100,15 +101,17 @@ class Assembler:
                     and partial.kind == "tool_call"
                     and partial.block is None is self.finish
                 ):
-                    partial.parts.append(chunk.arguments)
+                    partial.pieces.latest.append(chunk.arguments)
                     continue
             self.add(chunk)
+        if partial is not None and partial.kind == "text":  # pieces of arguments live on in the translator
+            partial.pieces.settle()
 
     @property
     def argument_chars(self) -> int:
         """Characters of call arguments in the deltas so far."""
         calls = (partial for partial in self._partials.values() if partial.kind == "tool_call")
-        return sum(len(piece) for call in calls for piece in call.parts)
+        return sum(len(call.pieces.text()) for call in calls)
 
     def blocks(self) -> tuple[Block, ...]:
         """The blocks so far. A call that never got a name is none; under ``length`` the last call is
@@ -136,7 +139,8 @@ class Assembler:
             self.ignored += 1
             return None
         if piece:
-            partial.parts.append(piece)
+            partial.pieces.latest.append(piece)
+            partial.pieces.settle()
         return partial
 
     def _end(self, chunk: BlockEnd) -> None:
@@ -213,7 +217,7 @@ class Grammar:
 def _build(partial: _Partial) -> Block | None:
     if partial.block is not None:
         return partial.block
-    text = "".join(partial.parts)
+    text = partial.pieces.text()
     if partial.kind == "text":
         return Text(text)
     if partial.kind == "reasoning":

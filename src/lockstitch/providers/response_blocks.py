@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ..schema.blocks import Block, Image, Opaque, Reasoning, Replay, Text, ToolCall
 from ..schema.chunks import BlockStart, Chunk, ReasoningDelta, TextDelta, ToolCallDelta
+from ..wire.pieces import Pieces
 from ..wire.visible import is_visible
 from .call_slots import Call
 
@@ -27,14 +28,14 @@ class TextSlot:
 
     index: int
     kind: TextKind
-    parts: list[str] = field(default_factory=list)
+    pieces: Pieces = field(default_factory=Pieces)
     signature: str | None = None
     redacted: str | None = None
     extra: Mapping[str, Any] | None = None
     replay: Replay | None = None
 
     def block(self) -> Block:
-        text = "".join(self.parts)
+        text = self.pieces.text()
         if self.kind == "text":
             return Text(text, extra=self.extra, replay=self.replay)
         return Reasoning(
@@ -72,6 +73,8 @@ class BlockWriter:
 
     def take(self) -> list[Chunk]:
         """The chunks since the last ``take``."""
+        if self._text_slot is not None:
+            self._text_slot.pieces.settle()
         out, self._out = self._out, []
         if self._last is not None:
             out, self._last = self._last, []
@@ -93,7 +96,7 @@ class BlockWriter:
         if slot is None or part != self.text_part:
             slot = self._text_slot = self.open("text", part)
             self.text_part = part
-        slot.parts.append(piece)
+        slot.pieces.latest.append(piece)
         if not self.visible:
             self.visible = is_visible(piece)
         self._out.append(TextDelta(slot.index, piece))
@@ -102,7 +105,8 @@ class BlockWriter:
         """More reasoning of a part; an empty piece opens nothing."""
         if piece:
             slot = self.open("reasoning", part)
-            slot.parts.append(piece)
+            slot.pieces.latest.append(piece)
+            slot.pieces.settle()
             self._out.append(ReasoningDelta(slot.index, piece))
 
     def open(self, kind: TextKind, part: Hashable) -> TextSlot:
@@ -158,7 +162,7 @@ class BlockWriter:
 
     def texts(self) -> Iterator[str]:
         """The text of each text or reasoning block so far."""
-        return ("".join(slot.parts) for slot in self.slots if isinstance(slot, TextSlot))
+        return (slot.pieces.text() for slot in self.slots if isinstance(slot, TextSlot))
 
     def _add(self, slot: Slot, kind: Literal["text", "reasoning", "image", "opaque", "tool_call"]) -> None:
         if len(self.slots) >= BLOCKS_MAX:

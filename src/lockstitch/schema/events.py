@@ -106,7 +106,7 @@ class AttemptStart(_Body, frozen=True):
     """Estimated prompt tokens, used if the stream is cut before usage is reported."""
 
 
-class AssistantDelta(_Body, frozen=True):
+class AssistantDelta(_Body, frozen=True, gc=False):
     """Text shown while it streams; evidence only, the message or the closer is what counts."""
 
     index: int

@@ -24,7 +24,7 @@ class FileSink:
         """Length of the log in whole lines."""
         self._durable = end
         """Length that a sync has covered."""
-        self._unsynced: list[bytes] = []
+        self._unsynced = bytearray()
         """What lies between the two."""
         self._backlog = b""
         """What a failed sync left in doubt: it was taken away again and is written with the next commit."""
@@ -55,7 +55,7 @@ class FileSink:
             self._cut_back(self._end)
             raise
         self._end += len(data)
-        self._unsynced.append(data)
+        self._unsynced += data
         self._backlog = b""
 
     def _sync(self, data: bytes) -> None:
@@ -64,14 +64,14 @@ class FileSink:
         except OSError:
             # After a failed sync the kernel may call the pages clean: only writing them anew can make them
             # durable. So all that no sync has covered is taken away; ``data`` is offered again by the caller.
-            doubtful = b"".join(self._unsynced)
-            self._unsynced = []
+            doubtful = bytes(self._unsynced)
+            self._unsynced = bytearray()
             self._backlog = doubtful[: len(doubtful) - len(data)]
             self._end = self._durable
             self._cut_back(self._durable)
             raise
         self._durable = self._end
-        self._unsynced = []
+        self._unsynced = bytearray()
 
     def _cut_back(self, length: int) -> None:
         """Restore the log's old length; a handle that cannot is given up, and the next commit opens anew."""

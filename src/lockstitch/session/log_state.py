@@ -61,6 +61,7 @@ class OpenAttempt:
     """Of its start."""
     input_estimate: int
     deltas: list[AssistantDelta] = field(default_factory=list)
+    """What was shown, in order. Neighbours of one block may be joined."""
 
 
 @dataclass(slots=True)
@@ -227,7 +228,16 @@ def _fold_assistant_delta(state: LogState, seq: int, body: AssistantDelta) -> No
     if state.open_attempt is None:
         _imply_step(state)  # first: entering a step leaves no attempt open
         state.open_attempt = OpenAttempt(seq, 0)
-    state.open_attempt.deltas.append(body)
+    shown = state.open_attempt.deltas
+    shown.append(body)
+    # Each is joined to a neighbour that is not longer, so that a long answer is kept in few pieces.
+    while len(shown) > 1 and _goes_on(shown[-2], shown[-1]):
+        last = shown.pop()
+        shown[-1] = AssistantDelta(last.index, last.block, shown[-1].text + last.text)
+
+
+def _goes_on(delta: AssistantDelta, more: AssistantDelta) -> bool:
+    return len(delta.text) <= len(more.text) and delta.index == more.index and delta.block == more.block
 
 
 def _fold_assistant_message(state: LogState, seq: int, body: AssistantMessage) -> None:
