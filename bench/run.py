@@ -31,6 +31,7 @@ BENCHMARKS: Mapping[str, tuple[Benchmark, int]] = {
     "loop": (loop.run, 3),
     "loop-growth": (loop.run_growth, 5),
     "sessions": (sessions.run, 2),
+    "sessions-flat-out": (sessions.run_flat_out, 3),
     "request": (history.run, 5),
     "session-open": (session_log.run_open, 5),
     "log-size": (log_size.run, 1),

@@ -10,6 +10,7 @@ FEW, MANY = 10, 1_000
 
 
 def run(rounds: int, everything: bool) -> Report:
+    """At the pace of a model: what many sessions cost, keep in memory and hold up."""
     del everything
     with server("stream_server.py") as address:
         base_url = f"{address}/texts-{EVENTS}/arguments-0/calls-1-paced/v1"
@@ -29,6 +30,34 @@ def run(rounds: int, everything: bool) -> Report:
         "Lag and memory are of the time when all of them stream; lag only counts on an idle machine."
     )
     return Report("Concurrent sessions", method, columns, rows, goals)
+
+
+def run_flat_out(rounds: int, everything: bool) -> Report:
+    """As fast as the server sends: what it costs that there are many at once, and not one after the other."""
+    del everything
+    with server("stream_server.py") as address:
+        base_url = f"{address}/texts-{EVENTS}/arguments-0/calls-1/v1"
+        titles = {f"{MANY:,} sessions, one after the other": True, f"{MANY:,} sessions at once": False}
+        contenders = [
+            Contender(
+                "agents",
+                "sessions.py",
+                {"base_url": base_url, "sessions": MANY, "in_turn": in_turn},
+                EVENTS * MANY,
+                "project",
+                title,
+                EVENTS * MANY,
+            )
+            for title, in_turn in titles.items()
+        ]
+        measured = measure(contenders, rounds)
+    columns, rows = cpu_rows(measured, "us per event")
+    one, many = titles
+    goals = [
+        Goal("CPU per event, at once over one after the other", "at most", 1.5, ratio(measured, many, one))
+    ]
+    method = f"Logged turns of an agent, {EVENTS} events each, as fast as they come, {rounds} rounds."
+    return Report("Concurrent sessions, flat out", method, columns, rows, goals)
 
 
 def _contender(base_url: str, sessions: int) -> Contender:

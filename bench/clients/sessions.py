@@ -1,7 +1,8 @@
-"""Many sessions at once in one process, each the turn of an agent with its log; see worker.py.
+"""Many sessions in one process, each the turn of an agent with its log; see worker.py.
 
-An order is `{"base_url": ..., "sessions": N, "watch": true}`. A watched run also tells the lag of the event
-loop (how late a timer of a few milliseconds fires) while all sessions stream, and the memory of each.
+An order is `{"base_url": ..., "sessions": N}`, at once, or one after the other with `"in_turn": true`. With
+`"watch": true` a run also tells the lag of the event loop (how late a timer of a few milliseconds fires)
+while all sessions stream, and the memory of each.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ def agents() -> worker.Contender:
 
     async def run(order: Mapping[str, Any]) -> int | Mapping[str, float]:
         agent = Agent("generic:m", base_url=order["base_url"], store=Path(folder.name), environ={})
-        sessions, gauge = order["sessions"], Gauge()
+        sessions, gauge, watched = order["sessions"], Gauge(), order.get("watch", False)
         started = 0
 
         async def one() -> int:
@@ -35,14 +36,17 @@ def agents() -> worker.Contender:
             async for _ in agent.stream("Go."):
                 if not seen:
                     started += 1
-                    if started == sessions and order["watch"]:
+                    if started == sessions and watched:
                         gauge.start()
                 seen += 1
             gauge.stop()
             return seen
 
+        if order.get("in_turn", False):
+            async with agent.open():  # keeps connections and the store's thread from one turn to the next
+                return sum([await one() for _ in range(sessions)])
         seen = sum(await asyncio.gather(*(one() for _ in range(sessions))))
-        if not order["watch"]:
+        if not watched:
             return seen
         if not gauge.peak_kib:
             raise RuntimeError("the first sessions ended before the last had begun: the machine is too busy")
