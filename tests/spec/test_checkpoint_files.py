@@ -8,18 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_world import clock
+from event_logs import compaction
 from sound_logs import fold_values
 from test_file_store import FaultyCalls
 
+from lockstitch import Agent
 from lockstitch.agent.session_fold import SessionFold
+from lockstitch.llm.retry import RetryPolicy
 from lockstitch.schema.events import Body, Event, NoteEvent, Title, TurnStart, Undo
 from lockstitch.session.bundle import export_session, import_session
 from lockstitch.session.checkpoint_file import CHECKPOINT_NAME, KEY_NAME
 from lockstitch.session.file_calls import FileCalls
 from lockstitch.session.file_store import FileStore
 from lockstitch.session.housekeeping import fork, repair
+from lockstitch.session.memory_store import MemoryStore
 from lockstitch.session.saving import SAVE_AFTER_BYTES, SavingFold
 from lockstitch.session.store import SessionLog
+from lockstitch.testing.scripted_model import ScriptedModel
 from lockstitch.testing.session_samples import a_tool_turn
 from lockstitch.wire.jsonl import encode
 
@@ -443,3 +449,48 @@ async def test_a_checkpoint_of_a_session_that_was_there_before_is_not_used(root:
     (directory / CHECKPOINT_NAME).write_bytes(kept)
     _, fold = await opened(root)
     assert (fold.restored, fold.given) == (0, 201)
+
+
+# --- an agent ----------------------------------------------------------------------------------------------
+
+ANSWERS = [
+    {"tool_calls": [{"name": "clock", "arguments": {}}, {"name": "clock", "arguments": {}}]},
+    {"text": "It is noon. " * 40, "usage": {"input_tokens": 50, "output_tokens": 9}},
+    {"status": 500, "error": {"message": "broken"}},
+    {"text": "Again noon. " * 40},
+]
+
+
+async def conversation(store: Any) -> list[Any]:
+    """What a model is sent in a session that is opened anew for every turn, compacted and undone at times."""
+    model = ScriptedModel({"answers": ANSWERS * 9, "then": {"text": "Nothing more. " * 40}})
+    agent = Agent(model, tools=[clock], store=store, environ={}, retry=RetryPolicy(initial_delay_s=0.001))
+    for number in range(12):
+        await agent.run(f"What time is it? ({number})", session="s")
+        async with agent.open("s") as session:
+            if number % 5 == 3:
+                session._parts.world.append(*compaction(None, f"SUM{number}"))
+            if number % 4 == 2:
+                await session.undo()
+            if number == 9:
+                await session.rewind(2)
+    return [request["body"] for request in model.requests]
+
+
+async def test_an_agent_asks_the_same_whether_its_session_has_checkpoints_or_not(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restored: list[int] = []
+    restore = SessionFold.restore
+
+    def counted(self: SessionFold, data: bytes, next_seq: int) -> None:
+        restore(self, data, next_seq)
+        restored.append(next_seq)
+
+    monkeypatch.setattr(SessionFold, "restore", counted)
+    expected = await conversation(MemoryStore())
+    assert restored == []
+    store = FileStore(root, calls=Unsynced(), index=False, save_after_bytes=1)
+    assert await conversation(store) == expected
+    await store.close()
+    assert len(restored) > 10
