@@ -168,6 +168,11 @@ def _block(block: Block, *, keep_marks: bool) -> dict[str, Any]:
     match block:
         case Text():
             return {**extra, "type": "text", "text": block.text}
+        case ToolCall():
+            wire = {"type": "tool_use", "id": block.id, "name": block.name}
+            return {**extra, **wire, "input": _input(block.arguments)}
+        case ToolResult():
+            return {**extra, **_result(block, keep_marks)}
         case Reasoning():
             if block.redacted and not block.signature:
                 return {**extra, "type": "redacted_thinking", "data": block.redacted}
@@ -175,11 +180,6 @@ def _block(block: Block, *, keep_marks: bool) -> dict[str, Any]:
             return {**extra, "type": "thinking", "thinking": block.text, **signature}
         case Image():
             return {**extra, "type": "image", "source": _source(block.media_type, block.source)}
-        case ToolCall():
-            wire = {"type": "tool_use", "id": block.id, "name": block.name}
-            return {**extra, **wire, "input": _input(block.arguments)}
-        case ToolResult():
-            return {**extra, **_result(block, keep_marks)}
         case Opaque() if block.protocol == DIALECT and isinstance(block.value, Mapping):
             return {key: value for key, value in block.value.items() if keep_marks or key != "cache_control"}
         case Opaque():

@@ -16,7 +16,17 @@ from typing import Any, Final
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
 from ..wire.image_size import size_of_base64
-from .rule_texts import extra_rules, field_violations, is_base64, text_rules, value_problem, value_rules, word
+from .rule_texts import (
+    OBJECT,
+    extra_rules,
+    field_violations,
+    is_base64,
+    is_blank,
+    text_rules,
+    value_problem,
+    value_rules,
+    word,
+)
 
 RULES: Final[Mapping[str, str]] = {
     "messages_empty": "messages: at least one message is required",
@@ -100,9 +110,8 @@ _SERVER_RESULTS: Final = frozenset(
 _USER_BLOCKS: Final = frozenset(
     {"text", "image", "tool_result", "document", "search_result", "container_upload"}
 )
-_ASSISTANT_BLOCKS: Final = (
-    frozenset({"text", "tool_use", "thinking", "redacted_thinking"}) | _SERVER_CALLS | _SERVER_RESULTS
-)
+_OWN_BLOCKS: Final = frozenset({"text", "tool_use", "thinking", "redacted_thinking"})
+_ASSISTANT_BLOCKS: Final = _OWN_BLOCKS | _SERVER_CALLS | _SERVER_RESULTS
 _RESULT_PARTS: Final = frozenset({"text", "image", "document", "search_result", "tool_reference"})
 
 
@@ -134,7 +143,7 @@ def _complete(rules: "AnthropicRules", body: Mapping[str, Any]) -> list[Violatio
 def asks_for_thinking(body: Mapping[str, Any]) -> bool:
     """Whether the request switches thinking on with a budget: its last answer has to begin with it then."""
     thinking = body.get("thinking")
-    return isinstance(thinking, Mapping) and thinking.get("type") == "enabled"
+    return isinstance(thinking, OBJECT) and thinking.get("type") == "enabled"
 
 
 class AnthropicRules:
@@ -168,7 +177,7 @@ class AnthropicRules:
         for message in messages:
             where = f"messages[{self._count}]"
             self._count += 1
-            if not isinstance(message, Mapping):
+            if not isinstance(message, OBJECT):
                 self._add("message_shape", where, f"a {type(message).__name__}, not an object")
                 continue
             self._message(message, where)
@@ -226,9 +235,9 @@ class AnthropicRules:
         if not content:
             self._add("content_empty", where, "content is an empty list")
         for position, block in enumerate(content):
-            if not isinstance(block, Mapping):
+            if not isinstance(block, OBJECT):
                 self._add("block_unknown", f"{where}.content[{position}]", "not an object")
-        return [block for block in content if isinstance(block, Mapping)]
+        return [block for block in content if isinstance(block, OBJECT)]
 
     # --- user messages
 
@@ -268,8 +277,8 @@ class AnthropicRules:
             self._said(content, f"{where}.content")
         elif isinstance(content, list | tuple):
             for position, part in enumerate(content):
-                kind = word(part.get("type")) if isinstance(part, Mapping) else ""
-                if not isinstance(part, Mapping) or kind not in _RESULT_PARTS:
+                kind = word(part.get("type")) if isinstance(part, OBJECT) else ""
+                if not isinstance(part, OBJECT) or kind not in _RESULT_PARTS:
                     self._add("result_shape", where, f"part {kind!r} in a result")
                 else:
                     self._user_block(part, f"{where}.content[{position}]")
@@ -299,8 +308,8 @@ class AnthropicRules:
         self._images += 1
         if profile.images_max is not None and self._images > profile.images_max:
             self._add("images_too_many", where, f"more than {profile.images_max} images")
-        kind = source.get("type") if isinstance(source, Mapping) else None
-        if not isinstance(source, Mapping) or kind not in ("base64", "url", "file"):
+        kind = source.get("type") if isinstance(source, OBJECT) else None
+        if not isinstance(source, OBJECT) or kind not in ("base64", "url", "file"):
             self._add("image_invalid", where, f"source is of type {kind!r}")
         elif kind == "url" and not str(source.get("url")).startswith("https://"):
             self._add("image_invalid", where, "only https URLs are fetched")
@@ -391,12 +400,14 @@ class AnthropicRules:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self._add("call_name_invalid", where, f"name is {name!r}")
         problem = value_problem(arguments)
-        if not isinstance(arguments, Mapping):
+        if not isinstance(arguments, OBJECT):
             self._add("call_input_invalid", where, f"input is {type(arguments).__name__}")
         elif problem:
             self._add("call_input_invalid", where, problem)
 
     def _server_calls(self, blocks: list[Mapping[str, Any]], where: str) -> None:
+        if all(word(block.get("type")) in _OWN_BLOCKS for block in blocks):
+            return
         calls = {repr(block.get("id")) for block in blocks if word(block.get("type")) in _SERVER_CALLS}
         results = {
             repr(block.get("tool_use_id")) for block in blocks if word(block.get("type")) in _SERVER_RESULTS
@@ -412,7 +423,7 @@ class AnthropicRules:
             self._add("content_shape", where, "text is not a string")
             return
         self._said(text, where)
-        if not text.strip():
+        if is_blank(text):
             self._add("text_blank", where, "blank text")
 
     def _said(self, text: str, where: str) -> None:
@@ -439,7 +450,7 @@ def _unanswered(call_ids: list[str], where: str) -> Violation:
 def _marks(blocks: object) -> int:
     if not isinstance(blocks, list | tuple):
         return 0
-    return sum(isinstance(block, Mapping) and "cache_control" in block for block in blocks)
+    return sum(isinstance(block, OBJECT) and "cache_control" in block for block in blocks)
 
 
 def _system(system: object) -> list[Violation]:
@@ -451,11 +462,11 @@ def _system(system: object) -> list[Violation]:
     found: list[Violation] = []
     for position, block in enumerate(blocks):
         where = f"system[{position}]"
-        text = block.get("text") if isinstance(block, Mapping) and block.get("type") == "text" else None
+        text = block.get("text") if isinstance(block, OBJECT) and block.get("type") == "text" else None
         if not isinstance(text, str):
             found.append(Violation("system_shape", where, "not a text block"))
             continue
-        if not text.strip() and not isinstance(system, str):
+        if is_blank(text) and not isinstance(system, str):
             found.append(Violation("text_blank", where, "blank text"))
         found.extend(Violation(rule, where, detail) for rule, detail in text_rules(text))
     return found
@@ -473,7 +484,7 @@ def _tools(body: Mapping[str, Any]) -> list[Violation]:
     names: set[str] = set()
     for position, tool in enumerate(tools):
         where = f"tools[{position}]"
-        if not isinstance(tool, Mapping):
+        if not isinstance(tool, OBJECT):
             found.append(Violation("tool_schema_invalid", where, "not an object"))
             continue
         name, schema = tool.get("name"), tool.get("input_schema")
@@ -483,7 +494,7 @@ def _tools(body: Mapping[str, Any]) -> list[Violation]:
             found.append(Violation("tool_name_duplicate", where, f"{name!r} is offered twice"))
         names.add(str(name))
         client_side = tool.get("type") in (None, "custom")
-        if client_side and (not isinstance(schema, Mapping) or schema.get("type") != "object"):
+        if client_side and (not isinstance(schema, OBJECT) or schema.get("type") != "object"):
             found.append(
                 Violation("tool_schema_invalid", where, f"input_schema of {name!r} is no object schema")
             )

@@ -120,7 +120,7 @@ def encode_message(
     signed = False
     for block in message.content:
         part = _part(block, names)
-        if isinstance(block, ToolCall):
+        if type(block) is ToolCall:
             names[block.id] = block.name
             if unsigned_call is None and not signed:
                 if "thoughtSignature" in part:
@@ -141,20 +141,22 @@ def needs_signatures(model: str) -> bool:
 
 def _part(block: Block, names: Mapping[str, str]) -> dict[str, Any]:
     # a cache mark is another protocol's, and no field is ignored here: "Unknown name: Cannot find field"
-    extra = {key: value for key, value in (block.extra or {}).items() if key != "cache_control"}
+    extra = (
+        {key: value for key, value in block.extra.items() if key != "cache_control"} if block.extra else {}
+    )
     match block:
         case Text():
             return {**extra, "text": block.text, **_signature(block)}
-        case Reasoning():
-            signature = {} if block.signature is None else {"thoughtSignature": block.signature}
-            return {**extra, "text": block.text, "thought": True, **signature}
-        case Image():
-            return {**extra, **_image(block.media_type, block.source), **_signature(block)}
         case ToolCall():
             call = {**_id(block.id), "name": block.name, "args": _args(block.arguments)}
             return {**extra, "functionCall": call, **_signature(block)}
         case ToolResult():
             return {**extra, "functionResponse": _response(block, names)}
+        case Reasoning():
+            signature = {} if block.signature is None else {"thoughtSignature": block.signature}
+            return {**extra, "text": block.text, "thought": True, **signature}
+        case Image():
+            return {**extra, **_image(block.media_type, block.source), **_signature(block)}
         case Opaque() if block.protocol == DIALECT and isinstance(block.value, Mapping):
             return dict(block.value)
         case Opaque():

@@ -15,7 +15,17 @@ from typing import Any, Final
 
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
-from .rule_texts import extra_rules, field_violations, is_base64, text_rules, value_problem, value_rules, word
+from .rule_texts import (
+    OBJECT,
+    extra_rules,
+    field_violations,
+    is_base64,
+    is_blank,
+    text_rules,
+    value_problem,
+    value_rules,
+    word,
+)
 
 RULES: Final[Mapping[str, str]] = {
     "contents_empty": "GenerateContentRequest.contents: contents is not specified",
@@ -123,7 +133,7 @@ class GeminiRules:
         for content in contents:
             where = f"contents[{self._count}]"
             self._count += 1
-            if not isinstance(content, Mapping):
+            if not isinstance(content, OBJECT):
                 self._add("content_shape", where, f"a {type(content).__name__}, not an object")
                 continue
             self._content(content, where)
@@ -167,7 +177,7 @@ class GeminiRules:
             first = next(part for part in parts if "functionCall" in part)
             if not first.get("thoughtSignature"):
                 self._unsigned.append(where)
-        self._calls = [call for call in calls if isinstance(call, Mapping)]
+        self._calls = [call for call in calls if isinstance(call, OBJECT)]
         self._last_role = role
 
     def _parts(self, parts: object, where: str) -> list[Mapping[str, Any]]:
@@ -178,7 +188,7 @@ class GeminiRules:
         known: list[Mapping[str, Any]] = []
         for position, part in enumerate(parts):
             place = f"{where}.parts[{position}]"
-            if not isinstance(part, Mapping):
+            if not isinstance(part, OBJECT):
                 self._add("part_unknown", place, f"a {type(part).__name__}")
                 continue
             spelled = {_SPELLINGS.get(key, key): value for key, value in part.items()}
@@ -196,16 +206,17 @@ class GeminiRules:
         elif "inlineData" in part:
             self._inline(part["inlineData"], where)
         elif isinstance(part.get("text"), str):
-            if not part["text"].strip() and not part.get("thoughtSignature"):
+            if is_blank(part["text"]) and not part.get("thoughtSignature"):
                 self._add("text_blank", where, "blank text")
-            self._any({"text": part["text"]}, where)
+            for rule, detail in text_rules(part["text"]):
+                self._add(rule, where, detail)
         elif not _OTHER_PARTS & part.keys():
             self._add(
                 "part_unknown", where, f"no data in a part with {', '.join(map(repr, part)) or 'nothing'}"
             )
 
     def _call(self, call: object, where: str) -> None:
-        if not isinstance(call, Mapping):
+        if not isinstance(call, OBJECT):
             self._add("part_unknown", where, "functionCall is not an object")
             return
         name, args, call_id = call.get("name"), call.get("args", {}), call.get("id")
@@ -214,7 +225,7 @@ class GeminiRules:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self._add("call_name_invalid", where, f"name is {name!r}")
         problem = value_problem(args)
-        if not isinstance(args, Mapping):
+        if not isinstance(args, OBJECT):
             self._add("call_args_invalid", where, f"args is {type(args).__name__}")
         elif problem:
             self._add("call_args_invalid", where, problem)
@@ -227,7 +238,7 @@ class GeminiRules:
         self._ids.add(word(call_id))
 
     def _response(self, response: object, where: str) -> None:
-        if not isinstance(response, Mapping) or not isinstance(response.get("response"), Mapping):
+        if not isinstance(response, OBJECT) or not isinstance(response.get("response"), OBJECT):
             self._add("response_shape", where, "response is not an object")
         else:
             self._any(response, where)
@@ -243,7 +254,7 @@ class GeminiRules:
         if responses and len(parts) > len(responses):
             self._add("response_mixed", where, "something else beside the function responses")
         for call, response in zip(calls, responses, strict=True):
-            if not isinstance(response, Mapping):
+            if not isinstance(response, OBJECT):
                 continue
             ids = (call.get("id"), response.get("id"))
             if call.get("name") != response.get("name") or (None not in ids and ids[0] != ids[1]):
@@ -252,7 +263,7 @@ class GeminiRules:
                 )
 
     def _inline(self, data: object, where: str) -> None:
-        if not isinstance(data, Mapping):
+        if not isinstance(data, OBJECT):
             self._add("part_unknown", where, "inlineData is not an object")
             return
         kind, content = data.get("mimeType", data.get("mime_type")), data.get("data")
@@ -289,8 +300,8 @@ def _unanswered(calls: list[Mapping[str, Any]], where: str) -> Violation:
 def _system(system: object) -> list[Violation]:
     if system is None:
         return []
-    parts = system.get("parts") if isinstance(system, Mapping) else None
-    known = [part for part in parts if isinstance(part, Mapping)] if isinstance(parts, list | tuple) else []
+    parts = system.get("parts") if isinstance(system, OBJECT) else None
+    known = [part for part in parts if isinstance(part, OBJECT)] if isinstance(parts, list | tuple) else []
     texts = [part.get("text") for part in known] or [""]
     if not all(isinstance(text, str) and text.strip() for text in texts):
         return [Violation("system_shape", "systemInstruction", "no parts with text, or a blank one")]
@@ -305,7 +316,7 @@ def _tools(tools: object) -> list[Violation]:
     found: list[Violation] = []
     names: set[str] = set()
     for position, tool in enumerate(tools):
-        if not isinstance(tool, Mapping):
+        if not isinstance(tool, OBJECT):
             found.append(Violation("tool_schema_invalid", f"tools[{position}]", "not an object"))
             continue
         declarations = tool.get("functionDeclarations", tool.get("function_declarations", ()))
@@ -316,7 +327,7 @@ def _tools(tools: object) -> list[Violation]:
 
 
 def _declaration(declaration: object, names: set[str], where: str) -> Iterable[Violation]:
-    if not isinstance(declaration, Mapping):
+    if not isinstance(declaration, OBJECT):
         yield Violation("tool_schema_invalid", where, "not an object")
         return
     name = declaration.get("name")
@@ -327,6 +338,6 @@ def _declaration(declaration: object, names: set[str], where: str) -> Iterable[V
     names.add(str(name))
     schema = declaration.get("parametersJsonSchema", declaration.get("parameters"))
     if schema is not None and (
-        not isinstance(schema, Mapping) or str(schema.get("type", "")).lower() != "object"
+        not isinstance(schema, OBJECT) or str(schema.get("type", "")).lower() != "object"
     ):
         yield Violation("tool_schema_invalid", where, f"parameters of {name!r} is no object schema")

@@ -11,7 +11,16 @@ from typing import Any, Final, TypeAlias
 
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
-from .rule_texts import extra_rules, field_violations, is_base64, object_problem, text_rules, word
+from .rule_texts import (
+    OBJECT,
+    extra_rules,
+    field_violations,
+    is_base64,
+    is_blank,
+    object_problem,
+    text_rules,
+    word,
+)
 
 RULES: Final[Mapping[str, str]] = {
     "messages_empty": "[] is too short - 'messages' (at least one message is required)",
@@ -69,8 +78,6 @@ _TEXT_FIELDS: Final = frozenset({"type", "text"})
 _IMAGE_FIELDS: Final = frozenset({"type", "image_url"})
 _URL_FIELDS: Final = frozenset({"url"})
 _CALL_FIELDS: Final = frozenset({"id", "type", "function"})
-_OBJECT: Final = (dict, Mapping)
-"""What nearly every object is, and what any is: the first is told at once."""
 _Within: TypeAlias = tuple[str | int, ...]
 """Fields and positions on the way from a message to what is meant."""
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
@@ -123,7 +130,7 @@ class ChatRules:
     def extend(self, messages: Iterable[object]) -> None:
         for message in messages:
             self._count += 1
-            if isinstance(message, _OBJECT):
+            if isinstance(message, OBJECT):
                 self._message(message)
             else:
                 self._add("message_shape", (), f"a {type(message).__name__}, not an object")
@@ -177,7 +184,7 @@ class ChatRules:
         if isinstance(content, str):
             for rule, detail in text_rules(content):
                 self._add(rule, ("content",), detail)
-            if _is_blank(content) and role != "assistant":
+            if is_blank(content) and role != "assistant":
                 self._add("content_empty", (), f"blank content in a {role} message")
         elif isinstance(content, list | tuple):
             self._parts(content, role)
@@ -188,8 +195,8 @@ class ChatRules:
         count = 0
         for count, part in enumerate(parts, 1):
             place = ("content", count - 1)
-            kind = word(part.get("type")) if isinstance(part, _OBJECT) else ""
-            if not isinstance(part, _OBJECT) or kind not in _PARTS[role]:
+            kind = word(part.get("type")) if isinstance(part, OBJECT) else ""
+            if not isinstance(part, OBJECT) or kind not in _PARTS[role]:
                 self._add(_part_rule(kind, role), place, f"part {kind!r} in a {role} message")
             elif kind == "text":
                 self._text_part(part.get("text"), place)
@@ -207,7 +214,7 @@ class ChatRules:
             return
         for rule, detail in text_rules(text):
             self._add(rule, within, detail)
-        if _is_blank(text):
+        if is_blank(text):
             self._add("content_empty", within, "a blank text part")
 
     def _extra(self, fields: Mapping[str, Any], known: frozenset[str], within: _Within) -> None:
@@ -223,9 +230,9 @@ class ChatRules:
             self._add("images_too_many", within, f"more than {self._profile.images_max} images")
         self._extra(part, _IMAGE_FIELDS, within)
         image = part.get("image_url")
-        if isinstance(image, Mapping):
+        if isinstance(image, OBJECT):
             self._extra(image, _URL_FIELDS, within)
-        url = image.get("url") if isinstance(image, Mapping) else image
+        url = image.get("url") if isinstance(image, OBJECT) else image
         if not isinstance(url, str):
             self._add("image_invalid", within, "image_url has no url")
         elif url.startswith("data:"):
@@ -264,10 +271,10 @@ class ChatRules:
                 self._add("reasoning_missing", (), detail)
 
     def _call(self, call: object, within: _Within) -> None:
-        function = call.get("function") if isinstance(call, _OBJECT) else None
-        if not isinstance(call, _OBJECT) or not isinstance(function, _OBJECT):
+        function = call.get("function") if isinstance(call, OBJECT) else None
+        if not isinstance(call, OBJECT) or not isinstance(function, OBJECT):
             self._add("call_shape", within, "not an object with a function")
-            if isinstance(call, _OBJECT):
+            if isinstance(call, OBJECT):
                 self._call_id(call.get("id"), within)
             return
         if not call.keys() <= _CALL_FIELDS:
@@ -326,16 +333,12 @@ def _part_rule(kind: object, role: str) -> str:
     return "image_unsupported" if kind == "image_url" and role != "user" else "part_unknown"
 
 
-def _is_blank(text: str) -> bool:
-    return not text or text.isspace()
-
-
 def _blank(content: object) -> bool:
     """Whether an assistant's content says nothing: the wordings count whitespace as nothing."""
     if isinstance(content, str):
-        return _is_blank(content)
+        return is_blank(content)
     if isinstance(content, list | tuple):
-        return not any(isinstance(part, Mapping) and _says_something(part) for part in content)
+        return not any(isinstance(part, OBJECT) and _says_something(part) for part in content)
     return True
 
 
@@ -347,7 +350,7 @@ def _says_something(part: Mapping[str, Any]) -> bool:
 def asks_for_reasoning(body: Mapping[str, Any]) -> bool:
     """Whether the request switches thinking on by a field that the vendors document."""
     thinking = body.get("thinking")
-    if isinstance(thinking, Mapping):
+    if isinstance(thinking, OBJECT):
         return thinking.get("type") in ("enabled", "adaptive")
     return thinking is True or body.get("enable_thinking") is True
 
@@ -365,9 +368,9 @@ def tool_violations(body: Mapping[str, Any]) -> list[Violation]:
     names: set[str] = set()
     for position, tool in enumerate(tools if isinstance(tools, list | tuple) else ()):
         where = f"tools[{position}]"
-        function = tool.get("function") if isinstance(tool, Mapping) else None
-        if not isinstance(function, Mapping):
-            kind = word(tool.get("type")) if isinstance(tool, Mapping) else ""
+        function = tool.get("function") if isinstance(tool, OBJECT) else None
+        if not isinstance(function, OBJECT):
+            kind = word(tool.get("type")) if isinstance(tool, OBJECT) else ""
             if kind in ("", "function"):
                 found.append(Violation("tool_schema_invalid", where, "no function, and no vendor's builtin"))
             continue  # A builtin of some vendor is not ours to judge.
@@ -379,7 +382,7 @@ def tool_violations(body: Mapping[str, Any]) -> list[Violation]:
         names.add(str(name))
         parameters = function.get("parameters")
         if parameters is not None and (
-            not isinstance(parameters, Mapping) or parameters.get("type") != "object"
+            not isinstance(parameters, OBJECT) or parameters.get("type") != "object"
         ):
             found.append(
                 Violation("tool_schema_invalid", where, f"parameters of {name!r} is no object schema")

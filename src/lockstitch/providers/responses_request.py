@@ -114,19 +114,20 @@ def encode_message(message: Message, profile: Profile) -> list[dict[str, Any]]:
 
 def _item(block: Block) -> dict[str, Any] | None:
     """The block as an item; None if it is a part of a message."""
-    extra = _own(block)
     match block:
-        case Reasoning():
-            return {**extra, **_reasoning(block)}
+        case Text():
+            return None
         case ToolCall():
             wire = {"type": "function_call", "call_id": block.id, "name": block.name}
-            return {**extra, **wire, "arguments": block.arguments or "{}"}
+            return {**_own(block), **wire, "arguments": block.arguments or "{}"}
         case ToolResult():
             wire = {"type": "function_call_output", "call_id": block.call_id}
-            return {**extra, **wire, "output": _output(block.content)}
+            return {**_own(block), **wire, "output": _output(block.content)}
+        case Reasoning():
+            return {**_own(block), **_reasoning(block)}
         case Opaque() if block.protocol == DIALECT and isinstance(block.value, Mapping):
             return None if str(block.value.get("type")) in _CONTENT_PARTS else dict(block.value)
-        case Text() | Image() | Opaque():
+        case Image() | Opaque():
             return None
         case _:
             assert_never(block)
@@ -134,7 +135,9 @@ def _item(block: Block) -> dict[str, Any] | None:
 
 def _own(block: Block) -> Mapping[str, Any]:
     """Fields to give back, but for another protocol's cache mark: "Unknown parameter" is a refusal here."""
-    return {key: value for key, value in (block.extra or {}).items() if key != "cache_control"}
+    if not block.extra:
+        return {}
+    return {key: value for key, value in block.extra.items() if key != "cache_control"}
 
 
 def _message(message: Message, parts: list[dict[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:

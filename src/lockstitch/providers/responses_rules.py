@@ -15,9 +15,11 @@ from typing import Any, Final
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
 from .rule_texts import (
+    OBJECT,
     extra_rules,
     field_violations,
     is_base64,
+    is_blank,
     object_problem,
     text_rules,
     value_rules,
@@ -150,7 +152,7 @@ class ResponsesRules:
         for item in items:
             where = f"input[{self._count}]"
             self._count += 1
-            if not isinstance(item, Mapping):
+            if not isinstance(item, OBJECT):
                 self._add("item_unknown", where, f"a {type(item).__name__}, not an object")
                 continue
             self._item(item, where)
@@ -222,8 +224,8 @@ class ResponsesRules:
                 self._part(part, _PARTS[role], f"{where}.content[{position}]")
 
     def _part(self, part: object, allowed: frozenset[str], where: str) -> None:
-        kind = word(part.get("type")) if isinstance(part, Mapping) else ""
-        if not isinstance(part, Mapping) or kind not in allowed:
+        kind = word(part.get("type")) if isinstance(part, OBJECT) else ""
+        if not isinstance(part, OBJECT) or kind not in allowed:
             self._add("part_unknown", where, f"part {kind!r} is not allowed here")
         elif kind in ("input_text", "output_text"):
             self._text(part.get("text"), where)
@@ -295,7 +297,7 @@ class ResponsesRules:
         if not self._open:
             self._foreign = ""
         if isinstance(output, str):
-            if not output.strip():
+            if is_blank(output):
                 self._add("output_empty", where, "blank output")
             self._said(output, where)
         elif isinstance(output, list | tuple) and output:
@@ -316,7 +318,7 @@ class ResponsesRules:
         if not isinstance(text, str):
             self._add("content_shape", where, "text is not a string")
             return
-        if not text.strip():
+        if is_blank(text):
             self._add("content_empty", where, "blank text")
         self._said(text, where)
 
@@ -352,7 +354,7 @@ def _tools(body: Mapping[str, Any]) -> list[Violation]:
     names: set[str] = set()
     for position, tool in enumerate(tools):
         where = f"tools[{position}]"
-        if not isinstance(tool, Mapping):
+        if not isinstance(tool, OBJECT):
             found.append(Violation("tool_schema_invalid", where, "not an object"))
         elif word(tool.get("type")) in ("", "function"):
             found.extend(_function(tool, names, where))
@@ -366,5 +368,5 @@ def _function(tool: Mapping[str, Any], names: set[str], where: str) -> Iterable[
     elif name in names:
         yield Violation("tool_name_duplicate", where, f"{name!r} is offered twice")
     names.add(str(name))
-    if parameters is not None and (not isinstance(parameters, Mapping) or parameters.get("type") != "object"):
+    if parameters is not None and (not isinstance(parameters, OBJECT) or parameters.get("type") != "object"):
         yield Violation("tool_schema_invalid", where, f"parameters of {name!r} is no object schema")

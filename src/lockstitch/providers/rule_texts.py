@@ -11,8 +11,15 @@ import msgspec
 from ..schema.notes import Violation
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+OBJECT: Final = (dict, Mapping)
+"""For ``isinstance``: what nearly every object is, and what any is, which takes longer to find out."""
 MAX_DEPTH: Final = 100
 """Nesting of JSON that a provider's parser may refuse to follow."""
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text is empty or white space: nothing, as the wordings count."""
+    return not text or text.isspace()
 
 
 def text_rules(text: str) -> Sequence[tuple[str, str]]:
@@ -35,6 +42,8 @@ def _is_unicode(text: str) -> bool:
 
 def value_rules(value: Any) -> Iterator[tuple[str, str]]:
     """The same for every text in a JSON value: a call's arguments, a block that nobody here knows."""
+    if _plainly_fine(value):
+        return
     try:
         for text in _texts(value, 0):
             yield from text_rules(text)
@@ -58,7 +67,7 @@ def extra_rules(fields: Mapping[str, Any], known: frozenset[str]) -> Iterable[tu
 def field_violations(body: Mapping[str, Any], *looked_at: str) -> Iterator[Violation]:
     """Text that cannot be sent in the fields beside the messages: an option, a tool's description."""
     for name, value in body.items():
-        if name in looked_at or value is None or _plainly_fine(value):
+        if name in looked_at or value is None:
             continue
         for rule, detail in value_rules({name: value}):
             yield Violation(rule, name, detail)
