@@ -3,6 +3,7 @@
 The log is the demo's own: a refused attempt, a retry, a SIGKILL in the middle of a tool, and a second turn.
 """
 
+import asyncio
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,7 +73,7 @@ def assert_valid_request(events: list[Event]) -> None:
         context.apply(event)
         carried.apply(event)
     maker = RequestMaker(endpoint=ENDPOINT, registry=Registry(builtin_tools()))
-    request, projection = maker.request(context, "normal")
+    request, projection = asyncio.run(maker.request(context, "normal"))
     prepared = maker.prepare(context, carried, "normal", request, projection)
     ready = getattr(prepared, "ready", None)
     assert ready is not None, (prepared, events[-1])

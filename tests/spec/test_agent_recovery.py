@@ -21,7 +21,7 @@ from lockstitch.history.ladder import RUNGS
 from lockstitch.providers.classify import classify
 from lockstitch.schema import events as log
 from lockstitch.schema.blocks import Base64Source, BlobSource, Image, Text, ToolResult
-from lockstitch.schema.messages import Message, Options, Request
+from lockstitch.schema.messages import Message, Request
 from lockstitch.session.file_store import FileStore
 from lockstitch.session.memory_store import MemoryStore
 
@@ -86,22 +86,6 @@ async def test_a_request_that_breaks_the_rules_is_never_sent() -> None:
     assert caught.value.failure is not None
     assert caught.value.failure.code == "INVALID_STRUCTURE"
     assert world.model.requests == []
-
-
-async def test_a_refused_output_limit_is_lowered_and_a_refused_tool_left_out() -> None:
-    limit = {
-        "error": {
-            "message": "max_tokens is too large: 9000. This model supports at most 8192 completion tokens"
-        },
-        "status": 400,
-    }
-    schema = {"error": {"message": "Invalid schema for function 'launch': bad type"}, "status": 400}
-    world = World(limit, schema, "Good.", options=Options(max_tokens=9000))
-    result = await world.run()
-    bodies = [request["body"] for request in world.model.requests]
-    assert [body["max_tokens"] for body in bodies] == [9000, 4500, 4500]
-    assert [len(body["tools"]) for body in bodies] == [2, 2, 1]
-    assert [repair.ids for repair in result.repairs] == [("launch",)]
 
 
 # ---- large content ----

@@ -17,6 +17,7 @@ from test_responses_rules import VALID as RESPONSES
 from wire_requests import REQUESTS
 
 from lockstitch import CallerError, lint, repair
+from lockstitch.agent import amendments
 from lockstitch.cli.wire_lint import lint as lint_command
 from lockstitch.history.ladder import MEANINGS, told
 from lockstitch.schema.notes import Anomaly
@@ -487,7 +488,7 @@ def test_every_kind_of_anomaly_has_a_meaning() -> None:
         kinds |= set(
             re.findall(r'(?:Anomaly|anomaly|_note)\(\s*"([a-z_]+)"', file.read_text(encoding="utf-8"))
         )
-    kinds |= {"arguments_replaced", "nul_replaced"}
+    kinds |= {"arguments_replaced", "nul_replaced", amendments.LIMIT, amendments.TOOL, amendments.MEDIA}
     assert kinds == set(MEANINGS) - {"option_left_out"} | (kinds & {"option_left_out"})
 
 

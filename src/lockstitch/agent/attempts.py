@@ -44,7 +44,12 @@ def request_ready(state: State, ready: RequestReady) -> Move:
         input_estimate=ready.input_estimate,
     )
     told = tuple(Emit(event) for event in ready.events)
-    return replace(state, phase=Calling()), (Append((*ready.bodies, start)), Flush(), *told, CallModel())
+    return replace(state, phase=Calling(), learning=ready.learning), (
+        Append((*ready.bodies, start)),
+        Flush(),
+        *told,
+        CallModel(),
+    )
 
 
 def request_unfit(state: State, unfit: RequestUnfit) -> Move:
@@ -106,7 +111,8 @@ def compaction_done(state: State, compacting: Compacting, done: CompactionDone) 
     if compacting.failure is not None and not done.applied:
         return _give_up(state, done.failure or compacting.failure, "the history could not be made shorter")
     # A new history deserves the plain form again: what was refused may be gone.
-    return turns.prepare(replace(state, rung="normal", base_rung="normal", refusal=None))
+    media = state.media or done.applied
+    return turns.prepare(replace(state, rung="normal", base_rung="normal", refusal=None, media=media))
 
 
 def _store(
@@ -124,16 +130,22 @@ def _store(
     )
     asked = tuple(block for block in decoded.content if isinstance(block, ToolCall))
     learned: tuple[Effect, ...] = ()
-    if state.rung != state.base_rung:
-        # A rung is remembered only now that it went through, never because it was tried.
-        learned = (
-            Append((Recovery(rung=state.rung, provider=ended.provider, model=ended.model, succeeded=True),)),
+    if state.rung != state.base_rung or state.learning:
+        # What was given up is remembered only now that it went through, never because it was tried.
+        remembered = Recovery(
+            rung=state.rung,
+            anomalies=state.learning,
+            provider=ended.provider,
+            model=ended.model,
+            succeeded=True,
         )
+        learned = (Append((remembered,)),)
     state = replace(
         state,
         phase=Storing(asked, reason),
         text=_text(decoded.content),
         base_rung=state.rung,
+        learning=(),
     )
     return state, (*learned, StoreMessage(body))
 
@@ -160,6 +172,8 @@ def _recover(state: State, failure: Failure, jitter: float) -> Move:
     match disposition(failure):
         case "retry":
             return _retry(state, failure, jitter)
+        case "drop_media" if state.media:
+            return turns.prepare(replace(state, media=False, refusal=state.refusal or failure))
         case "ladder" | "drop_media":
             return _climb(state, failure)
         case "compact":

@@ -116,8 +116,14 @@ class Driver:
 
     async def _prepare(self, wanted: fx.Prepare) -> None:
         world, rung = self._world, wanted.rung
-        world.requests.amend(lowered=wanted.lowered, without=wanted.without)
-        request, projected = world.requests.request(world.context, rung)
+        profile, model = world.requests.endpoint.profile, world.requests.endpoint.model
+        world.requests.amend(
+            world.carried.amendments(profile.name, model),
+            lowered=wanted.lowered,
+            without=wanted.without,
+            media=wanted.media,
+        )
+        request, projected = await world.requests.request(world.context, rung)
         if world.hooks.before_request is not None:
             changed: Request | None = await hooks.ask(world.hooks.before_request, request)
             request = changed or request
@@ -182,7 +188,7 @@ class Driver:
         )
         if why is None:
             requests.settled()
-        elif disposition(why) == "ladder":
+        elif disposition(why) in ("ladder", "drop_media"):
             requests.refused(prepared.wire)
 
     async def _wait(self, delay_s: float) -> None:

@@ -42,6 +42,8 @@ class Prepare:
     """How often the limit of output is halved."""
     without: tuple[str, ...] = ()
     """Tools to leave out."""
+    media: bool = True
+    """Whether images and files go with it."""
 
 
 @dataclass(frozen=True, slots=True)

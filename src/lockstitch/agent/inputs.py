@@ -12,6 +12,7 @@ from ..history.decode import Decoded
 from ..schema.blocks import Block, Image, Text
 from ..schema.events import Body, ToolOutcome, UserMessage
 from ..schema.failures import Failure
+from ..schema.notes import Anomaly
 from ..schema.usage import Usage
 from .events import UserEvent
 
@@ -41,6 +42,8 @@ class RequestReady:
     bodies: tuple[Body, ...] = ()
     """To be logged before the attempt: a changed request header, repairs not logged yet."""
     events: tuple[UserEvent, ...] = ()
+    learning: tuple[Anomaly, ...] = ()
+    """What the request does without that the log does not know of: to be remembered if it goes through."""
     crowded: bool = False
     """The window is nearly full: the history should be made shorter first."""
 

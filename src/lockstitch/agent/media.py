@@ -1,4 +1,4 @@
-"""Images on their way into the log: large ones become blobs beside it, named by their hash."""
+"""Images on their way into the log and out of it: large ones are blobs beside it, named by their hash."""
 
 import asyncio
 import base64
@@ -9,7 +9,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from ..schema.blocks import Base64Source, Block, Image
-from ..session.blobs import Blobs
+from ..schema.messages import Message
+from ..session.blobs import Blobs, holds_blobs, with_media
 
 B = TypeVar("B", bound=Block)
 
@@ -25,6 +26,16 @@ async def stored(content: Sequence[B], blobs: Blobs) -> tuple[B, ...]:
     if not any(_is_large(block) for block in content):
         return tuple(content)
     return tuple([await _stored(block, blobs) for block in content])
+
+
+async def loaded(messages: Sequence[Message], blobs: Blobs) -> Sequence[Message]:
+    """The messages with the bytes of their images in place: many megabytes perhaps, and so read in a thread.
+
+    Raises StorageError if the disk refuses; an image that is lost is a text that says so.
+    """
+    if not any(holds_blobs(message) for message in messages):
+        return messages
+    return await asyncio.to_thread(with_media, messages, blobs)
 
 
 async def _stored(block: B, blobs: Blobs) -> B:

@@ -25,11 +25,13 @@ from ..schema.events import Body, Recovery, RequestHeader
 from ..schema.failures import Failure, failure
 from ..schema.messages import Options, Request
 from ..schema.notes import Anomaly, Violation
-from ..session.blobs import Blobs, with_media
+from ..session.blobs import Blobs
 from ..tools.registry import Registry
+from .amendments import MEDIA, NOTHING, Amendments, digest
 from .carried import Carried, repair_key
 from .events import Repaired, UserEvent
 from .inputs import RequestReady, RequestUnfit
+from .media import loaded
 
 VIOLATIONS_SHOWN: Final = 3
 _SECRET_NAME: Final = re.compile(r"key|token|secret|sig|pass|auth", re.IGNORECASE)
@@ -76,8 +78,10 @@ class RequestMaker:
         self._writer = dialects.writer(profile)
         self._refused: set[bytes] = set()
         self._projector: Projector | None = None
-        self._place = ("", 0)
+        self._place = ("", 0, True)
         self._taken = 0
+        self._amended = NOTHING
+        self._learning: tuple[Anomaly, ...] = ()
         self._meter = Meter(self._plain)
         self._settled_at = 0
         """Tokens that the last compaction left: until there are clearly more, another would gain nothing."""
@@ -87,24 +91,36 @@ class RequestMaker:
         if registry.specs() != self._plain.tools:
             self._plain = self.header = msgspec.structs.replace(self._plain, tools=registry.specs())
 
-    def amend(self, *, lowered: int = 0, without: Sequence[str] = ()) -> None:
-        """The next request with its limit of output halved so often, and without some tools."""
+    def amend(
+        self, known: Amendments, *, lowered: int = 0, without: Sequence[str] = (), media: bool = True
+    ) -> None:
+        """The next request does without what is ``known`` to be refused, and gives up more.
+
+        ``lowered``: how often the limit of output is halved; ``without``: tools; ``media``: images and files.
+        """
         header = self._plain
+        wanted = header.options.max_tokens or self.endpoint.profile.default_max_tokens
+        limit = known.max_tokens
+        if limit is not None and wanted is not None and wanted <= limit:
+            limit = None
         if lowered:
-            limit = (
-                header.options.max_tokens or self.endpoint.profile.default_max_tokens or MAX_TOKENS_UNKNOWN
-            )
-            options = msgspec.structs.replace(header.options, max_tokens=max(limit >> lowered, 1))
+            limit = max((limit or wanted or MAX_TOKENS_UNKNOWN) >> lowered, 1)
+        if limit is not None:
+            options = msgspec.structs.replace(header.options, max_tokens=limit)
             header = msgspec.structs.replace(header, options=options)
-        if without:
-            kept = tuple(spec for spec in header.tools if spec.name not in without)
+        refused = [spec for spec in header.tools if spec.name in without or known.refuses(spec)]
+        if refused:
+            kept = tuple(spec for spec in header.tools if spec not in refused)
             header = msgspec.structs.replace(header, tools=kept)
         self.header = header
+        tools = tuple((spec.name, digest(spec)) for spec in refused)
+        self._amended = Amendments(limit, tools, media and known.media)
+        self._learning = self._amended.anomalies() if known.joined(self._amended) != known else ()
 
-    def request(self, context: Context, rung: str) -> tuple[Request, Projected]:
-        """The projected request on ``rung``; it may still be unfit to send."""
+    async def request(self, context: Context, rung: str) -> tuple[Request, Projected]:
+        """The projected request on ``rung``; it may still be unfit to send. Raises StorageError."""
         header = self.header
-        projected = self._projection(context, rung)
+        projected = await self._projection(context, rung)
         request = Request(
             model=header.model,
             messages=projected.messages,
@@ -133,7 +149,9 @@ class RequestMaker:
         events: tuple[UserEvent, ...] = ()
         if context.header != self.header:
             bodies.append(self.header)
-        anomalies = (*projected.anomalies, *self._left_out())
+        # Of images and files that are left out the projection tells one by one.
+        left_out = (anomaly for anomaly in self._amended.anomalies() if anomaly.kind != MEDIA)
+        anomalies = (*projected.anomalies, *left_out)
         if anomalies and repair_key(rung, anomalies) not in carried.repairs:
             header = self.header
             bodies.append(
@@ -141,25 +159,31 @@ class RequestMaker:
             )
             events = (Repaired(rung=rung, anomalies=anomalies),)
         crowded = self.crowded(context)
-        ready = RequestReady(input_estimate=tokens, bodies=tuple(bodies), events=events, crowded=crowded)
+        ready = RequestReady(
+            input_estimate=tokens,
+            bodies=tuple(bodies),
+            events=events,
+            learning=self._learning,
+            crowded=crowded,
+        )
         return Prepared(wire=wire, ready=ready, input_estimate=tokens)
 
-    def _left_out(self) -> tuple[Anomaly, ...]:
-        """Tools that the request lacks because the provider refused their definition."""
-        sent = {spec.name for spec in self.header.tools}
-        refused = tuple(spec.name for spec in self._plain.tools if spec.name not in sent)
-        return (Anomaly("tool_left_out", "tools", refused),) if refused else ()
-
-    def _projection(self, context: Context, rung: str) -> Projected:
+    async def _projection(self, context: Context, rung: str) -> Projected:
         """Only what is new is projected, unless the rung or older messages changed."""
-        place = (rung, context.epoch)
+        place = (rung, context.epoch, self._amended.media)
         if self._projector is None or place != self._place or self._taken > len(context.messages):
             thinking = self.header.options.reasoning_effort != "off"
-            wanted = policy(self.endpoint.profile, model=self.header.model, rung=rung, thinking=thinking)
+            wanted = policy(
+                self.endpoint.profile,
+                model=self.header.model,
+                rung=rung,
+                thinking=thinking,
+                media=self._amended.media,
+            )
             self._projector, self._place, self._taken = Projector(wanted), place, 0
         new = context.messages[self._taken :]
-        self._projector.extend(new if self._blobs is None else with_media(new, self._blobs))
-        self._taken = len(context.messages)
+        self._projector.extend(new if self._blobs is None else await loaded(new, self._blobs))
+        self._taken += len(new)
         return self._projector.projected
 
     def refused(self, wire: WireRequest) -> None:

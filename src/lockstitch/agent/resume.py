@@ -13,18 +13,28 @@ def waiting(log: LogState, context: Context) -> tuple[Queued, ...]:
 
 
 def machine_state(
-    rules: Rules, log: LogState, context: Context, carried: Carried, *, provider: str, model: str
+    rules: Rules,
+    log: LogState,
+    context: Context,
+    carried: Carried,
+    *,
+    provider: str,
+    model: str,
+    without: tuple[str, ...] = (),
 ) -> State:
     """The machine between turns, as the log leaves it.
 
     What the gate has a say in (the turn's number, input that can be taken) comes of the gate's own state:
-    over a log with defects it may know more, or less, than the context.
+    over a log with defects it may know more, or less, than the context. ``without``: offered tools that the
+    model has refused.
     """
     return State(
         rules=rules,
         turn=log.turns,
         carried=carried.retries,
         server_failures=carried.server_failures,
+        without=without,
+        media=carried.amendments(provider, model).media,
         base_rung=context.recovered.get((provider, model), "normal"),
         queue=waiting(log, context),
         session_usage=context.usage,

@@ -294,8 +294,15 @@ class Session:
             can_compact=world.compactor is not None,
         )
         header = world.requests.header
+        refused = world.carried.amendments(header.provider, header.model)
         return machine_state(
-            rules, parts.log.state, world.context, world.carried, provider=header.provider, model=header.model
+            rules,
+            parts.log.state,
+            world.context,
+            world.carried,
+            provider=header.provider,
+            model=header.model,
+            without=tuple(spec.name for spec in world.registry.specs() if refused.refuses(spec)),
         )
 
     def _waiting(self) -> tuple[Queued, ...]:

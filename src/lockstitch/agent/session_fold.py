@@ -9,6 +9,7 @@ import msgspec
 from ..history.context import Context
 from ..history.saved_context import SavedContext, restored, saved, snapshot
 from ..schema.events import Event
+from .amendments import Amendments
 from .carried import Carried
 
 
@@ -19,6 +20,8 @@ class _SavedCarried(msgspec.Struct, frozen=True, kw_only=True):
     repairs: tuple[str, ...]
     server_failures: int
     allowed: tuple[str, ...]
+    amended: tuple[tuple[str, str, Amendments], ...]
+    """Provider, model, and what requests to it do without."""
     before: int
     in_step: int
 
@@ -82,6 +85,7 @@ def _saved_carried(carried: Carried) -> _SavedCarried:
         repairs=tuple(sorted(key.decode() for key in carried.repairs)),
         server_failures=carried.server_failures,
         allowed=tuple(sorted(carried.allowed)),
+        amended=tuple((*place, known) for place, known in carried.amended.items()),
         before=carried._before,
         in_step=carried._in_step,
     )
@@ -92,5 +96,6 @@ def _restored_carried(value: _SavedCarried) -> Carried:
     carried.retries, carried.server_failures = value.retries, value.server_failures
     carried.repairs = {key.encode() for key in value.repairs}
     carried.allowed = set(value.allowed)
+    carried.amended = {(provider, model): known for provider, model, known in value.amended}
     carried._before, carried._in_step = value.before, value.in_step
     return carried

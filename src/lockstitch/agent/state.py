@@ -8,6 +8,7 @@ from ..llm.retry import RetryPolicy
 from ..schema.blocks import Block, ToolCall
 from ..schema.events import TurnEndReason
 from ..schema.failures import Failure
+from ..schema.notes import Anomaly
 from ..schema.usage import Usage
 
 MAX_STEPS: Final = 200
@@ -209,7 +210,11 @@ class State:
     lowered: int = 0
     """How often the step has halved the limit of output."""
     without: tuple[str, ...] = ()
-    """Tools that the provider refused: they are left out for the rest of the turn."""
+    """Tools that the provider refused, in earlier turns or in this one: they are left out."""
+    media: bool = True
+    """False: images or files were refused, so requests hold none until the history is another."""
+    learning: tuple[Anomaly, ...] = ()
+    """What the request that is under way does without: remembered once it has gone through."""
     server_failures: int = 0
     """Turns in a row, up to the last one, that ended over a server error in spite of every retry."""
     compactions: int = 0

@@ -22,8 +22,8 @@ from ..schema.events import CompactionCall
 from ..schema.failures import Failure, FailureCode
 from ..schema.messages import Request
 from ..schema.usage import Usage
-from ..session.blobs import with_media
 from .events import Retrying, UserEvent
+from .media import loaded
 from .recovery import disposition
 from .state import Rules
 
@@ -99,7 +99,7 @@ class Summariser:
     async def whole(self, planned: Plan) -> str | Refused | Gone:
         """Ask on the history as it was last sent, so that the provider's cache of it holds."""
         requests = self._world.requests
-        head = planned.head if requests.blobs is None else tuple(with_media(planned.head, requests.blobs))
+        head = planned.head if requests.blobs is None else tuple(await loaded(planned.head, requests.blobs))
         profile = requests.endpoint.profile
         made, _ = request(head, requests.header, profile, self._wanted, self._focus)
         tokens = requests.meter.fixed + estimate(made.messages)

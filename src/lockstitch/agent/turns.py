@@ -38,7 +38,6 @@ def begin_turn(state: State, requested: TurnRequested) -> Move:
         queue=(),
         ending=None,
         reminders=(),
-        without=(),
         turn_began_ms=state.now_ms,
         turn_usage=NO_USAGE,
         text="",
@@ -94,6 +93,7 @@ def prepare(state: State) -> Move:
         state.rung,
         lowered=state.lowered,
         without=state.without,
+        media=state.media,
     )
     return state, (wanted,)
 

@@ -61,6 +61,8 @@ class Policy:
     profile: Profile
     model: str
     rung: Rung
+    media: bool
+    """Whether images and files go with the request at all; False where just these were refused."""
     thinking: bool
     """Whether the request asks the model to reason, as far as is known."""
     stored: bool
@@ -107,7 +109,7 @@ class Policy:
 
     def images(self) -> bool:
         """Whether any image is sent on this rung."""
-        return RUNGS.index(self.rung) < RUNGS.index("no_media")
+        return self.media and RUNGS.index(self.rung) < RUNGS.index("no_media")
 
     def wrote(self, message: Message) -> bool:
         """Whether the target itself wrote the message, so that its reasoning and signatures are its own."""
@@ -116,6 +118,8 @@ class Policy:
     def keeps_opaque(self, protocol: str, value: Any, role: Role) -> bool:
         """Whether a block that is foreign to our values may be sent as it is in a message of ``role``."""
         if protocol != self.profile.protocol or self.strict or not isinstance(value, dict):
+            return False
+        if role == "user" and not self.media:  # what a user's message may hold so are files and their like
             return False
         known = OPAQUE_TYPES.get((self.profile.protocol, role), frozenset())
         if protocol == "gemini":
@@ -135,7 +139,13 @@ def _holds_data(key: str, data: Any) -> bool:
 
 
 def policy(
-    profile: Profile, *, model: str, rung: str = "normal", thinking: bool = True, stored: bool = False
+    profile: Profile,
+    *,
+    model: str,
+    rung: str = "normal",
+    thinking: bool = True,
+    stored: bool = False,
+    media: bool = True,
 ) -> Policy:
     """The policy of one target on one rung. Raises CallerError for a rung that does not exist."""
     if rung not in RUNGS:
@@ -148,6 +158,7 @@ def policy(
         profile=profile,
         model=model,
         rung=rung,
+        media=media,
         thinking=thinking,
         stored=stored,
         results_with_user=anthropic or gemini,

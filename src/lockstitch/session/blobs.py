@@ -137,6 +137,15 @@ def with_media(messages: Sequence[Message], blobs: Blobs) -> list[Message]:
     return [_loaded(message, blobs) for message in messages]
 
 
+def holds_blobs(message: Message) -> bool:
+    """Whether bytes of the message lie in blobs."""
+    return any(
+        isinstance(part, Image) and isinstance(part.source, BlobSource)
+        for block in message.content
+        for part in (block.content if isinstance(block, ToolResult) else (block,))
+    )
+
+
 def source_of(data: bytes) -> BlobSource:
     """The name of bytes. Raises CallerError for more than a blob may hold."""
     if len(data) > BLOB_MAX_BYTES:
