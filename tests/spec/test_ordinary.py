@@ -247,7 +247,7 @@ def test_a_field_case_is_repaired_the_same_without_the_ordinary(
 SHORTCUTS = {
     "forced True: name not in self._names",
     "without self._open",
-    "without results",  # what lies between an answer and a user message joins the latter
+    "without len(results) > 1",  # one is joined to itself
 }
 """Decisions whose other way gives the same requests."""
 

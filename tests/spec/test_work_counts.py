@@ -184,6 +184,32 @@ def exchange(number: int) -> list[Message]:
     ]
 
 
+def first_request(name: str, exchanges: int) -> Callable[[], object]:
+    target = profile(name)
+    messages = [
+        Message("user", (Text(text="Go."),)),
+        *(one for at in range(exchanges) for one in exchange(at)),
+    ]
+
+    def run() -> None:
+        projector, writer = Projector(policy(target, model="m", rung="normal")), dialects.writer(target)
+        projector.extend(messages)
+        assert writer.write(Request("m", projector.projected.messages)).violations == []
+
+    return run
+
+
+EXCHANGES = {"generic": 36, "anthropic": 64, "openai-responses": 49, "gemini": 66}
+"""Calls that an ordinary exchange may cost in the first request with it: projected, written and checked.
+An exchange is a call and its result."""
+
+
+@pytest.mark.parametrize(("name", "budget"), EXCHANGES.items(), ids=EXCHANGES.keys())
+def test_an_ordinary_exchange_of_a_first_request_keeps_to_its_budget_of_calls(name: str, budget: int) -> None:
+    few, many = (calls_of(first_request(name, exchanges)).total() for exchanges in (FEW, MANY))
+    assert (many - few) / (MANY - FEW) <= budget
+
+
 def test_a_further_request_costs_the_same_after_a_short_and_a_long_history() -> None:
     def further(size: int) -> Counter[str]:
         target = profile("generic")

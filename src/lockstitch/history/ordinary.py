@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ..schema.blocks import Block, Text, ToolCall, ToolResult
-from ..schema.messages import Message
+from ..schema.messages import Message, Role
 from ..wire.strict_json import is_object
 from .clean import is_clean
 from .ladder import RUNGS
@@ -33,6 +33,7 @@ class Ordinary:
         self._flat = RUNGS.index(policy.rung) >= _FIRST_FLAT
         self._thought_missing = policy.profile.reasoning_placeholder is not None and policy.thinking
         """Whether calls without reasoning beside them get a placeholder."""
+        self._result_role: Final[Role] = "user" if policy.results_with_user else "tool"
         self._names: dict[str, bool] = {}
         """Whether the target takes a tool's name as it is."""
         self._held: list[Message] = []
@@ -116,14 +117,14 @@ class Ordinary:
         if message.answers is not None and message.answers != (answer.seq, position):
             return False
         del self._open[result.call_id]
-        self._results[position] = Message("tool", content)
+        self._results[position] = Message(self._result_role, content)
         return True
 
     def _settle(self) -> None:
         """Pass what is held: nothing can change it any more."""
         answer, results = self._held[0], self._results
         said = Message("assistant", answer.content, provider=answer.provider, model=answer.model)
-        if results and self._policy.results_with_user:
+        if len(results) > 1 and self._result_role == "user":
             results = [Message("user", tuple(one.content[0] for one in results))]
         self._pairing.settle((said, *results), answer, self._ids)
         self._held = []

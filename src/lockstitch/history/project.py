@@ -10,7 +10,7 @@ shape depends on nothing behind it except results that no request has gone witho
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from ..schema.blocks import Text, ToolResult
 from ..schema.messages import Message
@@ -65,13 +65,9 @@ def project(
     return projector.projected
 
 
-class _Joint(NamedTuple):
-    """The state before a node was joined on: what to go back to when the node changes."""
-
-    length: int
-    last: Message | None
-    anomalies: int
-    images: int
+_Joint: TypeAlias = tuple[int, Message | None, int, int]
+"""The state before a node was joined on, to go back to when the node changes: how many messages there were,
+the last of them, how many anomalies and images."""
 
 
 class Projector:
@@ -131,18 +127,17 @@ class Projector:
         """Undo what came of the nodes from ``start`` on."""
         if start >= len(self._joints):
             return
-        joint = self._joints[start]
+        length, last, anomalies, self._images = self._joints[start]
         del self._joints[start:]
-        del self._out[joint.length :]
-        del self._anomalies[joint.anomalies :]
-        self._images = joint.images
-        if joint.last is not None:
-            self._out[-1] = joint.last
+        del self._out[length:]
+        del self._anomalies[anomalies:]
+        if last is not None:
+            self._out[-1] = last
 
     def _shape_new(self) -> None:
         for node in self._pairing.nodes[len(self._joints) :]:
             last = self._out[-1] if self._out else None
-            self._joints.append(_Joint(len(self._out), last, len(self._anomalies), self._images))
+            self._joints.append((len(self._out), last, len(self._anomalies), self._images))
             if isinstance(node, tuple):
                 self._join(node[0])
                 self._out += node[1:]  # Results, which join nothing.

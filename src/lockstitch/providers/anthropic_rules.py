@@ -17,6 +17,7 @@ from ..schema.notes import Violation
 from ..schema.profiles import Profile
 from ..wire.image_size import size_of_base64
 from .rule_texts import (
+    ARRAY,
     OBJECT,
     extra_rules,
     field_violations,
@@ -118,7 +119,7 @@ _RESULT_PARTS: Final = frozenset({"text", "image", "document", "search_result", 
 def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
     """Every rule the request breaks, in order of place. An empty list: it may be sent."""
     messages = body.get("messages")
-    if not isinstance(messages, list | tuple):
+    if not isinstance(messages, ARRAY):
         return [Violation("messages_empty", "messages", "messages is missing or not an array")]
     rules = AnthropicRules(profile, body)
     rules.extend(messages)
@@ -229,7 +230,7 @@ class AnthropicRules:
         """The content as blocks; what is none is reported and left out."""
         if isinstance(content, str):
             return [{"type": "text", "text": content}]
-        if not isinstance(content, list | tuple):
+        if not isinstance(content, ARRAY):
             self._add("content_shape", where, f"content is {type(content).__name__}")
             return []
         if not content:
@@ -275,7 +276,7 @@ class AnthropicRules:
         content = block.get("content")
         if isinstance(content, str):
             self._said(content, f"{where}.content")
-        elif isinstance(content, list | tuple):
+        elif isinstance(content, ARRAY):
             for position, part in enumerate(content):
                 kind = word(part.get("type")) if isinstance(part, OBJECT) else ""
                 if not isinstance(part, OBJECT) or kind not in _RESULT_PARTS:
@@ -448,7 +449,7 @@ def _unanswered(call_ids: list[str], where: str) -> Violation:
 
 
 def _marks(blocks: object) -> int:
-    if not isinstance(blocks, list | tuple):
+    if not isinstance(blocks, ARRAY):
         return 0
     return sum(isinstance(block, OBJECT) and "cache_control" in block for block in blocks)
 
@@ -457,7 +458,7 @@ def _system(system: object) -> list[Violation]:
     if system is None:
         return []
     blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
-    if not isinstance(blocks, list | tuple):
+    if not isinstance(blocks, ARRAY):
         return [Violation("system_shape", "system", f"system is {type(system).__name__}")]
     found: list[Violation] = []
     for position, block in enumerate(blocks):
@@ -474,7 +475,7 @@ def _system(system: object) -> list[Violation]:
 
 def _tools(body: Mapping[str, Any]) -> list[Violation]:
     tools = body.get("tools")
-    if tools is not None and not isinstance(tools, list | tuple):
+    if tools is not None and not isinstance(tools, ARRAY):
         return [Violation("tools_shape", "tools", f"tools is {type(tools).__name__}")]
     if not tools:
         if body.get("tool_choice") is None:

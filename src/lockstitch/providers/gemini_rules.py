@@ -16,6 +16,7 @@ from typing import Any, Final
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
 from .rule_texts import (
+    ARRAY,
     OBJECT,
     extra_rules,
     field_violations,
@@ -95,7 +96,7 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
     ``body["model"]``, where a caller puts it, says which generation's rules apply.
     """
     contents = body.get("contents")
-    if not isinstance(contents, list | tuple):
+    if not isinstance(contents, ARRAY):
         return [Violation("contents_empty", "contents", "contents is missing or not an array")]
     rules = GeminiRules(profile, body)
     rules.extend(contents)
@@ -182,7 +183,7 @@ class GeminiRules:
 
     def _parts(self, parts: object, where: str) -> list[Mapping[str, Any]]:
         """The parts with one spelling of their fields; each is checked by itself."""
-        if not isinstance(parts, list | tuple) or not parts:
+        if not isinstance(parts, ARRAY) or not parts:
             self._add("parts_empty", where, "no parts")
             return []
         known: list[Mapping[str, Any]] = []
@@ -301,7 +302,7 @@ def _system(system: object) -> list[Violation]:
     if system is None:
         return []
     parts = system.get("parts") if isinstance(system, OBJECT) else None
-    known = [part for part in parts if isinstance(part, OBJECT)] if isinstance(parts, list | tuple) else []
+    known = [part for part in parts if isinstance(part, OBJECT)] if isinstance(parts, ARRAY) else []
     texts = [part.get("text") for part in known] or [""]
     if not all(isinstance(text, str) and text.strip() for text in texts):
         return [Violation("system_shape", "systemInstruction", "no parts with text, or a blank one")]
@@ -311,7 +312,7 @@ def _system(system: object) -> list[Violation]:
 def _tools(tools: object) -> list[Violation]:
     if tools is None:
         return []
-    if not isinstance(tools, list | tuple):
+    if not isinstance(tools, ARRAY):
         return [Violation("tools_shape", "tools", f"tools is {type(tools).__name__}")]
     found: list[Violation] = []
     names: set[str] = set()
@@ -320,7 +321,7 @@ def _tools(tools: object) -> list[Violation]:
             found.append(Violation("tool_schema_invalid", f"tools[{position}]", "not an object"))
             continue
         declarations = tool.get("functionDeclarations", tool.get("function_declarations", ()))
-        for number, declaration in enumerate(declarations if isinstance(declarations, list | tuple) else ()):
+        for number, declaration in enumerate(declarations if isinstance(declarations, ARRAY) else ()):
             where = f"tools[{position}].functionDeclarations[{number}]"
             found.extend(_declaration(declaration, names, where))
     return found

@@ -93,9 +93,8 @@ def encode_message(message: Message, profile: Profile) -> list[dict[str, Any]]:
             rest.append(block)
     if results and not (calls or reasoning or rest):
         return results
-    wire: dict[str, Any] = {"role": message.role, "content": _content(rest)}
-    if message.role == "assistant" and calls and not rest:
-        wire["content"] = None
+    only_calls = calls and not rest and message.role == "assistant"
+    wire: dict[str, Any] = {"role": message.role, "content": None if only_calls else _content(rest)}
     if reasoning:
         wire.update(_thought(reasoning, profile))
     if calls:

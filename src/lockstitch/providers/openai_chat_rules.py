@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
 from .rule_texts import (
+    ARRAY,
     OBJECT,
     extra_rules,
     field_violations,
@@ -94,7 +95,7 @@ _PARTS: Final[Mapping[str, frozenset[str]]] = {
 def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
     """Every rule the request breaks, in order of place. An empty list: it may be sent."""
     messages = body.get("messages")
-    if not isinstance(messages, list | tuple):
+    if not isinstance(messages, ARRAY):
         return [Violation("messages_empty", "messages", "messages is missing or not an array")]
     rules = ChatRules(profile, thinking=asks_for_reasoning(body))
     rules.extend(messages)
@@ -156,7 +157,7 @@ class ChatRules:
         if role != "tool" and self._open:
             self.found.append(self._unanswered())
             self._open = {}
-        if not message.keys() <= _MESSAGE_FIELDS:
+        if not _MESSAGE_FIELDS.issuperset(message):
             self._extra(message, _MESSAGE_FIELDS, ())
         if self._profile.strict_alternation:
             self._order(role)
@@ -186,7 +187,7 @@ class ChatRules:
                 self._add(rule, ("content",), detail)
             if is_blank(content) and role != "assistant":
                 self._add("content_empty", (), f"blank content in a {role} message")
-        elif isinstance(content, list | tuple):
+        elif isinstance(content, ARRAY):
             self._parts(content, role)
         elif content is not None or role != "assistant":
             self._add("content_shape", (), f"content is {type(content).__name__}")
@@ -252,7 +253,7 @@ class ChatRules:
 
     def _assistant(self, message: Mapping[str, Any]) -> None:
         calls = message.get("tool_calls")
-        if calls is not None and not isinstance(calls, list | tuple):
+        if calls is not None and not isinstance(calls, ARRAY):
             self._add("call_shape", (), "tool_calls is not an array")
             calls = None
         if calls is not None and not calls:
@@ -277,7 +278,7 @@ class ChatRules:
             if isinstance(call, OBJECT):
                 self._call_id(call.get("id"), within)
             return
-        if not call.keys() <= _CALL_FIELDS:
+        if not _CALL_FIELDS.issuperset(call):
             self._extra(call, _CALL_FIELDS, within)
         if call.get("type") != "function":
             self._add("call_shape", within, "type is not 'function'")
@@ -337,7 +338,7 @@ def _blank(content: object) -> bool:
     """Whether an assistant's content says nothing: the wordings count whitespace as nothing."""
     if isinstance(content, str):
         return is_blank(content)
-    if isinstance(content, list | tuple):
+    if isinstance(content, ARRAY):
         return not any(isinstance(part, OBJECT) and _says_something(part) for part in content)
     return True
 
@@ -359,14 +360,14 @@ def tool_violations(body: Mapping[str, Any]) -> list[Violation]:
     """What is wrong with the tools and the choice of one."""
     found: list[Violation] = []
     tools = body.get("tools")
-    if tools is not None and (not isinstance(tools, list | tuple) or not tools):
+    if tools is not None and (not isinstance(tools, ARRAY) or not tools):
         found.append(Violation("tools_shape", "tools", "tools is no array, or an empty one"))
     if not tools:
         if body.get("tool_choice") not in (None, "none", "auto"):
             found.append(Violation("tool_choice_without_tools", "tool_choice", "no tools are offered"))
         return found
     names: set[str] = set()
-    for position, tool in enumerate(tools if isinstance(tools, list | tuple) else ()):
+    for position, tool in enumerate(tools if isinstance(tools, ARRAY) else ()):
         where = f"tools[{position}]"
         function = tool.get("function") if isinstance(tool, OBJECT) else None
         if not isinstance(function, OBJECT):

@@ -15,6 +15,7 @@ from typing import Any, Final
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
 from .rule_texts import (
+    ARRAY,
     OBJECT,
     extra_rules,
     field_violations,
@@ -112,7 +113,7 @@ def violations(body: Mapping[str, Any], profile: Profile) -> list[Violation]:
     items = body.get("input")
     if isinstance(items, str):
         items = [{"type": "message", "role": "user", "content": items}]
-    if not isinstance(items, list | tuple):
+    if not isinstance(items, ARRAY):
         return [Violation("input_empty", "input", "input is missing or neither text nor array")]
     rules = ResponsesRules(profile, body)
     rules.extend(items)
@@ -215,7 +216,7 @@ class ResponsesRules:
             self._prompts += 1
         if isinstance(content, str):
             self._text(content, f"{where}.content")
-        elif not isinstance(content, list | tuple):
+        elif not isinstance(content, ARRAY):
             self._add("content_shape", where, f"content is {type(content).__name__}")
         elif not content:
             self._add("content_empty", where, "content is an empty list")
@@ -300,7 +301,7 @@ class ResponsesRules:
             if is_blank(output):
                 self._add("output_empty", where, "blank output")
             self._said(output, where)
-        elif isinstance(output, list | tuple) and output:
+        elif isinstance(output, ARRAY) and output:
             for position, part in enumerate(output):
                 self._part(part, _PARTS["user"], f"{where}.output[{position}]")
         else:
@@ -344,7 +345,7 @@ def _unanswered(call_ids: list[str], where: str) -> Violation:
 
 def _tools(body: Mapping[str, Any]) -> list[Violation]:
     tools = body.get("tools")
-    if tools is not None and not isinstance(tools, list | tuple):
+    if tools is not None and not isinstance(tools, ARRAY):
         return [Violation("tools_shape", "tools", f"tools is {type(tools).__name__}")]
     if not tools:
         if body.get("tool_choice") in (None, "auto", "none"):

@@ -13,6 +13,7 @@ from ..schema.notes import Violation
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 OBJECT: Final = (dict, Mapping)
 """For ``isinstance``: what nearly every object is, and what any is, which takes longer to find out."""
+ARRAY: Final = (list, tuple)
 MAX_DEPTH: Final = 100
 """Nesting of JSON that a provider's parser may refuse to follow."""
 
