@@ -2,9 +2,14 @@
 
 import re
 import tomllib
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from lockstitch import repair
 from lockstitch.providers.catalog import (
     DEFAULT_PROFILES,
     profile,
@@ -15,6 +20,7 @@ from lockstitch.providers.catalog import (
 from lockstitch.providers.dialects import DIALECTS, translator
 from lockstitch.providers.markup import FAMILIES
 from lockstitch.schema.errors import CallerError
+from lockstitch.schema.profiles import Profile
 
 NAMED = (
     *(
@@ -108,7 +114,43 @@ WRONG = {
     "an unknown protocol": '[profiles.x]\nprotocol = "smtp"',
     "no protocol": "[profiles.x]",
     "a base that is not there": '[profiles.x]\nextends = "y"',
+    "a base that is no name": "[profiles.x]\nextends = [1]",
+    "no table": "[profiles]\nx = 5",
+    "aliases that are no names": '[profiles.x]\nprotocol = "openai-chat"\naliases = [1]',
+    "aliases that are one name": '[profiles.x]\nprotocol = "openai-chat"\naliases = "y"',
+    "an id of no length": '[profiles.x]\nprotocol = "openai-chat"\nid_max = 0',
+    "ids without end": '[profiles.x]\nprotocol = "openai-chat"\nid_exact = 99999999999',
+    "a window of nothing": '[profiles.x]\nprotocol = "openai-chat"\ncontext_window = 0',
+    "a class of characters that does not end": '[profiles.x]\nprotocol = "openai-chat"\nid_pattern = "["',
+    "a class of characters in a wrong order": '[profiles.x]\nprotocol = "openai-chat"\nid_pattern = "[z-a]"',
+    "a pattern that would take for ever": '[profiles.x]\nprotocol = "openai-chat"\nid_pattern = "(a+)+"',
 }
+
+
+ODD: tuple[Any, ...] = (
+    *(None, True, 0, -1, 10**30, 1.5, float("nan"), "", "x", "[", "generic", "\ud800", [], [1], [[]]),
+    *({}, {"a": 1}, datetime(2026, 1, 1, tzinfo=UTC)),
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*Profile.__struct_fields__, "extends", "aliases", "colour"]), st.sampled_from(ODD)
+    ),
+    st.sampled_from(["x", "", "\ud800"]),
+)
+def test_any_table_is_a_profile_that_works_or_a_mistake_of_its_author(
+    table: dict[str, Any], name: str
+) -> None:
+    request = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    for document in ({"profiles": {name: {"protocol": "openai-chat", **table}}}, {"profiles": table}):
+        try:
+            found = read_profiles(document)
+        except CallerError as error:
+            str(error)
+            continue
+        for made in found.values():
+            repair(request, made.protocol, source="openai-chat", profile=made)
 
 
 @pytest.mark.parametrize("name", WRONG)

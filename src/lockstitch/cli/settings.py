@@ -211,7 +211,7 @@ def _bases_first(own: Sequence[Value]) -> list[Value]:
     waiting, ordered = list(own), list[Value]()
     while waiting:
         names = {value.key.removeprefix("profiles.") for value in waiting}
-        ready = [value for value in waiting if value.value.get("extends") not in names]
+        ready = [value for value in waiting if str(value.value.get("extends")) not in names]
         ordered += ready or waiting
         waiting = [value for value in waiting if value not in ready] if ready else []
     return ordered

@@ -99,12 +99,12 @@ class ResponseBuilder:
 
     @property
     def notes(self) -> list[Note]:
-        return self.notebook.notes()
+        return [*self.notebook.notes(), *(self._split.notes if self._split is not None else ())]
 
     def keep_halves(self) -> None:
         """From here on pieces may begin and end with half a character; its halves are put together again."""
         if self._split is None:
-            split, take = SplitCharacters(self.notebook), self._writer.take
+            split, take = SplitCharacters(), self._writer.take
             self._split = split
             self.take = lambda: split.mended(take())
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from ..schema.chunks import BlockEnd, Chunk, ReasoningDelta, TextDelta, ToolCallDelta
+from ..schema.notes import Note
 from ..wire.strict_json import REPLACEMENT, well_formed, well_formed_value
 from .note_book import NoteBook
 
@@ -22,10 +23,15 @@ _SAID_IN_DELTAS: Final = ("text", "arguments")
 class SplitCharacters:
     """Mends the chunks of one response. The deltas of a block add up to the same for every split of it."""
 
-    def __init__(self, notebook: NoteBook) -> None:
-        self._notebook = notebook
+    def __init__(self) -> None:
+        self._notebook = NoteBook()
         self._held: dict[int, _Delta] = {}
         """By block, a delta that is the first half of a character."""
+
+    @property
+    def notes(self) -> list[Note]:
+        """In an order of their own: what is noted when depends on how much was read at once."""
+        return sorted(self._notebook.notes(), key=lambda note: note.kind)
 
     def mended(self, chunks: list[Chunk]) -> list[Chunk]:
         """The chunks with whole characters only. Half of one is held back until more of its block comes."""
