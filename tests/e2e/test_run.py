@@ -181,3 +181,12 @@ def test_output_to_a_closed_pipe_is_no_traceback(cli: Cli) -> None:
     )
     _, err = process.communicate(timeout=WAIT_S)
     assert err == ""
+
+
+@script_of("Hello.")
+def test_a_limit_on_money_that_cannot_be_kept_is_told(cli: Cli) -> None:
+    (cli.home / "config.toml").parent.mkdir(exist_ok=True)
+    (cli.home / "config.toml").write_text("[budget]\ncost_usd = 1.5\n")
+    unknown = cli("run", "-m", "generic:local", "--base-url", cli.base_url, "Hi.")
+    assert (unknown.code, unknown.out) == (0, "Hello.\n")
+    assert "budget.cost_usd is not kept: the price of generic:local is not known" in unknown.err

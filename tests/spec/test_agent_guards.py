@@ -1,6 +1,7 @@
 """Who may say no to a turn: approvals, hooks, cancellation and budgets. None leaves a call unanswered."""
 
 import asyncio
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from lockstitch import (
     ApprovalRequiredError,
     Budget,
     BudgetError,
+    CallerError,
     Decision,
     Hooks,
     Price,
@@ -237,6 +239,25 @@ async def test_money_counts_all_four_classes() -> None:
     assert result.cost == pytest.approx(10 * (1.0 + 2.0 + 0.5) / 1e6)
     with pytest.raises(BudgetError, match="cost"):
         await world.run()
+
+
+async def test_a_limit_on_money_needs_a_price() -> None:
+    world = World("One.", budget=Budget(cost_usd=1))
+    with pytest.raises(CallerError, match=r"the price of generic:scripted is not known: give price=Price"):
+        await world.run()
+    assert world.model.requests == []
+
+
+async def test_prices_of_known_models_are_known_where_their_data_is_installed() -> None:
+    pytest.importorskip("genai_prices", reason="the extra prices is not installed")
+    world = World("One.", profile="openai", budget=Budget(cost_usd=1))
+    world.model.endpoint = dataclasses.replace(world.model.endpoint, model="gpt-4o")
+    assert (await world.run()).cost > 0
+    async with world.agent.open("s") as session:
+        assert session.context_window == 128_000
+    free = World("One.", profile="openai", price=Price(input=0, output=0))
+    free.model.endpoint = world.model.endpoint
+    assert (await free.run()).cost == 0, "a price that is given goes before"
 
 
 async def test_the_same_call_again_and_again_ends_the_turn() -> None:

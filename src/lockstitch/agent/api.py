@@ -28,7 +28,7 @@ from ..schema.profiles import Profile
 from ..session.store import SessionLog, SessionStore
 from ..tools.approval import Policy
 from ..tools.contract import Tool, ToolContext
-from . import given, portal
+from . import given, portal, price_data
 from .approval import Approvals, Approver
 from .compaction import Compactor
 from .events import UserEvent
@@ -90,9 +90,10 @@ class Agent:
         turn. ``policy``: rules to allow, ask or deny; ``approvals_file`` keeps what was allowed for good.
         ``mcp``: servers whose tools are offered as soon as they are ready (``lockstitch.tools.mcp``).
         ``cwd``: workspace of the tools; None: the session's, for a new one the current directory.
-        ``facts``: what is known of a provider's model (both by name), asked when a session opens; ``price``
-        goes before it. ``profiles``: providers by name, instead of the catalog's. ``key_store``: asked for a
-        key by the name of its variable where the environment has none.
+        ``facts``: what is known of a provider's model (both by name), asked when a session opens; None:
+        genai-prices, if the extra ``prices`` is installed. ``price`` goes before it.
+        ``profiles``: providers by name, instead of the catalog's. ``key_store``: asked for a key by the name
+        of its variable where the environment has none.
         Raises CallerError for an argument that is not what it takes, tools that cannot be described and rules
         that cannot be read.
         """
@@ -218,7 +219,7 @@ class Agent:
             context = fold.context
             workspace = self._workspace(context.cwd)
             target = endpoint or self._stored_endpoint(context, environ)
-            known = self._known(target)
+            known = await self._known(target)
             if known.context_window is not None:
                 profile = msgspec.structs.replace(target.profile, context_window=known.context_window)
                 target = replace(target, profile=profile)
@@ -292,8 +293,20 @@ class Agent:
         kept = {name: value for name, value in environ.items() if name not in names}
         return environ if len(kept) == len(environ) else kept
 
-    def _known(self, endpoint: Endpoint) -> Facts:
-        return Facts() if self._facts is None else self._facts(endpoint.profile.name, endpoint.model)
+    async def _known(self, endpoint: Endpoint) -> Facts:
+        provider, model = endpoint.profile.name, endpoint.model
+        if self._facts is not None:
+            return self._facts(provider, model)
+        known = Facts()
+        if provider in price_data.PROVIDERS and price_data.is_installed():
+            # In a thread, because loading the data takes as long as some turns.
+            known = await asyncio.to_thread(price_data.facts_of, provider, model)
+        if self._rules.budget.cost_usd is not None and (self._rules.price or known.price) is None:
+            raise CallerError(
+                f"budget.cost_usd limits money, and the price of {provider}:{model} is not known: give "
+                "price=Price(input=..., output=...) in US dollars for a million tokens, or limit tokens"
+            )
+        return known
 
     def _workspace(self, stored: str) -> Path:
         """The caller's choice, else the session's own, else where the program stands."""

@@ -29,7 +29,7 @@ from .chat_items import (
 )
 from .chat_turn import Status, TurnTeller, View
 from .run_text import mended
-from .workspace_agent import Surroundings
+from .workspace_agent import Surroundings, unlimited
 
 _DENIAL: Final = re.compile(r"(?:n|no)(?:[ ,:]+(.*))?", re.IGNORECASE | re.DOTALL)
 
@@ -164,6 +164,8 @@ class Talk:
         kind = "new session" if report.created else "session"
         title = f": {session.title}" if session.title else ""
         self.note(f"{kind} {session.id}{title}, {session.model}, in {session.cwd}")
+        if limit := unlimited(session, self.around.settings):
+            self.note(limit, "warn")
         if report.mended:
             line = f"this session was damaged or interrupted: {mended(report)} (/why)"
             self.note(line, "warn")

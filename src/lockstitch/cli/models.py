@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import click
 
+from ..agent.price_data import is_installed
 from ..agent.state import Facts
 from ..llm.credentials import find_key
 from ..schema.profiles import Profile
 from . import config_files, exit_codes
 from .config import tell
-from .known_models import HOW_TO_GET_PRICES, KnownModel, KnownModels, is_installed
+from .known_models import HOW_TO_GET_PRICES, KnownModel, KnownModels
 from .lines import json_text
 
 FORM_VERSION: Final = 1

@@ -59,7 +59,7 @@ def run(
     around = look_around(workspace, session, flags, os.environ)
     tell(around.notices)
     agent = make_agent(around, cwd=workspace, environ=os.environ, approve="--yes" if yes else None)
-    return asyncio.run(_turn(agent, said, session, as_json=as_json))
+    return asyncio.run(_turn(agent, said, session, settings=around.settings, as_json=as_json))
 
 
 def _prompt(prompt: str | None, session: str | None, *, go_on: bool) -> str | None:
@@ -88,13 +88,17 @@ def workspace_of(cwd: str | None) -> Path | None:
     return path
 
 
-async def _turn(agent: Any, said: str | None, session_id: str | None, *, as_json: bool) -> int:
+async def _turn(agent: Any, said: str | None, session_id: str | None, *, settings: Any, as_json: bool) -> int:
+    from .config import tell
     from .run_text import JsonPrinter, TextPrinter
+    from .workspace_agent import unlimited
 
     printer: JsonPrinter | TextPrinter = JsonPrinter() if as_json else TextPrinter()
     async with agent.open(session_id, create=said is not None) as session:
         turn = session.resume() if said is None else session.send(said)
         printer.session(session.id, session.report)
+        if limit := unlimited(session, settings):
+            tell([limit])
         async with turn:
             with _interruptible(turn):
                 async for event in turn:

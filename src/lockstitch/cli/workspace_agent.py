@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ..agent.api import Agent
+from ..agent.api import Agent, Session
 from ..agent.approval import Approver
 from ..agent.state import MAX_STEPS, Budget
 from ..schema.errors import CallerError
@@ -88,6 +88,16 @@ def make_agent(
         profiles=settings.profiles,
         key_store=key_from_keyring,
         environ=environ,
+    )
+
+
+def unlimited(session: Session, settings: Settings) -> str:
+    """What the user is to be told of a limit that cannot be kept; empty if there is none."""
+    if settings.budget.cost_usd is None or session.cost is not None:
+        return ""
+    return (
+        f"budget.cost_usd is not kept: the price of {session.model} is not known "
+        "(`lockstitch models` says how to get it)"
     )
 
 
