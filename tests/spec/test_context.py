@@ -1,14 +1,17 @@
 """The live context: what a log amounts to for the next request."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstitch.history.context import Context
-from lockstitch.schema.blocks import Reasoning, Text, ToolCall
+from lockstitch.history.context import _FOLDS, Context
+from lockstitch.history.transcript import Entry
+from lockstitch.schema.blocks import Block, Reasoning, Text, ToolCall
 from lockstitch.schema.events import (
+    KINDS,
     AssistantMessage,
     AttemptFailed,
     AttemptStart,
@@ -40,6 +43,7 @@ from lockstitch.schema.events import (
     UserMessage,
 )
 from lockstitch.schema.failures import failure
+from lockstitch.schema.messages import Message
 from lockstitch.schema.usage import Usage
 
 
@@ -459,3 +463,13 @@ def test_messages_only_grow_at_the_end_within_an_epoch(bodies: list[Body]) -> No
         if context.epoch == epoch:
             assert now[: len(before)] == before
         before, epoch = now, context.epoch
+
+
+def test_every_kind_of_event_has_its_place_in_the_fold() -> None:
+    assert set(_FOLDS) == {*KINDS.values(), Unknown}
+
+
+def test_what_a_log_holds_is_not_followed_by_the_collector_of_garbage() -> None:
+    """Such values are frozen and of JSON: they are in no cycle, and there may be hundreds of thousands."""
+    for kind in (*KINDS.values(), Event, Message, Entry, Usage, *get_args(Block)):
+        assert not kind.__struct_config__.gc, kind

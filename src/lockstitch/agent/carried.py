@@ -1,12 +1,15 @@
 """What a turn takes over from earlier ones, folded from a session's events (pure)."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, Final
 
 import msgspec
 
 from ..schema.events import (
     Approval,
     AssistantMessage,
+    Body,
     Clear,
     CompactionEnd,
     Event,
@@ -41,39 +44,66 @@ class Carried:
 
     def apply(self, event: Event) -> None:
         """Take one event, in order of ``seq``."""
-        match event.body:
-            case StepStart(step=step):
-                self._before = self.retries if step == 1 else 0
-                self._in_step = 0
-            case RetryScheduled(retry=retry):
-                self._in_step = retry
-            case AssistantMessage(finish=finish) if finish != "interrupted":
-                self._before = self._in_step = 0
-            case TurnEnd(reason=reason, failure=failure):
-                died = reason == "failed" and failure is not None and is_server_error(failure)
-                self.server_failures = self.server_failures + 1 if died else 0
-                self.retries = self._before + self._in_step if reason == "interrupted" else 0
-                self._before = self._in_step = 0
-            case Recovery() as recovery if recovery.anomalies:
-                self._recovered(recovery)
-            case CompactionEnd(applied=True) | LegacyCompaction() | Clear() | Undo():
-                # Another history deserves its images again, as it does the plain form.
-                self.amended = {place: replace(known, media=True) for place, known in self.amended.items()}
-            case Approval(decision="allowed", remember="session", pattern=pattern) if pattern:
-                self.allowed.add(pattern)
-            case _:
-                pass
+        fold = _FOLDS.get(type(event.body))
+        if fold is not None:
+            fold(self, event.body)
 
     def amendments(self, provider: str, model: str) -> Amendments:
         """What requests to this model do without."""
         return self.amended.get((provider, model), NOTHING)
 
+    def _step_start(self, body: StepStart) -> None:
+        self._before = self.retries if body.step == 1 else 0
+        self._in_step = 0
+
+    def _retry_scheduled(self, body: RetryScheduled) -> None:
+        self._in_step = body.retry
+
+    def _answered(self, body: AssistantMessage) -> None:
+        if body.finish != "interrupted":
+            self._before = self._in_step = 0
+
+    def _turn_end(self, body: TurnEnd) -> None:
+        died = body.reason == "failed" and body.failure is not None and is_server_error(body.failure)
+        self.server_failures = self.server_failures + 1 if died else 0
+        self.retries = self._before + self._in_step if body.reason == "interrupted" else 0
+        self._before = self._in_step = 0
+
     def _recovered(self, body: Recovery) -> None:
+        if not body.anomalies:
+            return
         if not body.succeeded:
             self.repairs.add(repair_key(body.rung, body.anomalies))
             return
         known = self.amendments(body.provider, body.model)
         self.amended[body.provider, body.model] = known.joined(amendments_in(body.anomalies))
+
+    def _compacted(self, body: CompactionEnd) -> None:
+        if body.applied:
+            self._rewritten(body)
+
+    def _rewritten(self, body: Body) -> None:
+        # Another history deserves its images again, as it does the plain form.
+        self.amended = {place: replace(known, media=True) for place, known in self.amended.items()}
+
+    def _approved(self, body: Approval) -> None:
+        if body.decision == "allowed" and body.remember == "session" and body.pattern:
+            self.allowed.add(body.pattern)
+
+
+# A table, and not a match: most events of a log are none of these, and each is looked up for each.
+_FOLDS: Final[dict[type[Body], Callable[[Carried, Any], None]]] = {
+    StepStart: Carried._step_start,
+    RetryScheduled: Carried._retry_scheduled,
+    AssistantMessage: Carried._answered,
+    TurnEnd: Carried._turn_end,
+    Recovery: Carried._recovered,
+    CompactionEnd: Carried._compacted,
+    LegacyCompaction: Carried._rewritten,
+    Clear: Carried._rewritten,
+    Undo: Carried._rewritten,
+    Approval: Carried._approved,
+}
 
 
 def repair_key(rung: str, anomalies: tuple[Anomaly, ...]) -> bytes:

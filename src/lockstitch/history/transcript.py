@@ -27,7 +27,7 @@ MarkKind: TypeAlias = Literal["compaction", "legacy_compaction", "clear", "undo"
 EntryRole: TypeAlias = Literal["user", "assistant", "tool", "marker"]
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One thing that was said, or a mark. Nothing about it ever changes."""
 
     seq: int

@@ -1,4 +1,8 @@
-"""Blocks: the parts of a message. Frozen, tagged by ``type``, decoded at the edge and trusted inside."""
+"""Blocks: the parts of a message. Frozen, tagged by ``type``, decoded at the edge and trusted inside.
+
+These, messages and events are kept from the collector of garbage (``gc=False``): they are values of JSON and
+so in no cycle, and of a long session there are hundreds of thousands.
+"""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -15,7 +19,7 @@ class Replay(msgspec.Struct, frozen=True, omit_defaults=True):
     data: Mapping[str, Any]
 
 
-class _Block(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", kw_only=True):
+class _Block(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", kw_only=True, gc=False):
     extra: Mapping[str, Any] | None = None
     """Fields given back as they came (cache marks); None when there were none."""
     replay: Replay | None = None

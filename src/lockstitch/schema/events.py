@@ -19,7 +19,7 @@ FORMAT_VERSION: Final = 1
 """Of the log. Raised only if an older reader would misread: docs/formats/session-log.md tells."""
 
 
-class _Body(msgspec.Struct, frozen=True, omit_defaults=True):
+class _Body(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     pass
 
 
@@ -106,7 +106,7 @@ class AttemptStart(_Body, frozen=True):
     """Estimated prompt tokens, used if the stream is cut before usage is reported."""
 
 
-class AssistantDelta(_Body, frozen=True, gc=False):
+class AssistantDelta(_Body, frozen=True):
     """Text shown while it streams; evidence only, the message or the closer is what counts."""
 
     index: int
@@ -334,7 +334,7 @@ Body: TypeAlias = (
 )
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One record of a log, decoded."""
 
     seq: int

@@ -10,7 +10,7 @@ from .blocks import Block
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One message of a history. Any role may hold any block: the projection puts them where they belong."""
 
     role: Role
