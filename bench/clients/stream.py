@@ -110,8 +110,9 @@ def lockstitch_logged() -> worker.Contender:
                 shown = Shown(log)
                 async with runtime.stream(endpoint, wire) as chunks:
                     async for chunk in chunks:
-                        shown.take(chunk)
-                        seen += 1
+                        more = chunks.ready()
+                        shown.take((chunk, *more))
+                        seen += 1 + len(more)
                     result = _must_have_answered(chunks.result)
                 shown.close()
                 said = tuple(block for block in result.content if isinstance(block, Text))

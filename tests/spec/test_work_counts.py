@@ -6,6 +6,7 @@ interpreter leaves some of them out of the count once their code is warm.) Time 
 docs/performance.md says where the figures here come from.
 """
 
+import asyncio
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from lockstitch import Agent
 from lockstitch.history.context import Context
 from lockstitch.history.decode import Decoder
 from lockstitch.history.policy import policy
@@ -28,6 +30,8 @@ from lockstitch.session import listing
 from lockstitch.session.file_index import FileIndex
 from lockstitch.session.intake import admit
 from lockstitch.session.log_state import LogState
+from lockstitch.session.memory_store import MemoryStore
+from lockstitch.testing.scripted_model import ScriptedModel
 from lockstitch.wire.jsonl import encode
 from lockstitch.wire.sse import SseDecoder
 
@@ -40,12 +44,13 @@ PARSE = "Decoder.decode"
 """msgspec's, the one built-in function that is counted: it always shows."""
 
 
-def calls_of(work: Callable[[], object]) -> Counter[str]:
-    """How often each Python function, and PARSE, was called while `work` ran, by qualified name."""
+def calls_of(work: Callable[[], object], *, package: str = "") -> Counter[str]:
+    """How often each Python function (of ``package``), and PARSE, was called while `work` ran, by qualified
+    name. Going on with a generator counts as a call."""
     counted: Counter[str] = Counter()
 
     def count(frame: FrameType, event: str, called: Any) -> None:
-        if event == "call":
+        if event == "call" and package in frame.f_globals.get("__name__", ""):
             counted[frame.f_code.co_qualname] += 1
         elif event == "c_call" and called.__qualname__ == PARSE:
             counted[PARSE] += 1
@@ -174,6 +179,23 @@ def test_decoding_costs_the_same_for_each_frame(read: int) -> None:
         calls_of(decoding(b"".join(map(call_frame, range(frames))), read)).total() for frames in (FEW, MANY)
     )
     assert many / MANY <= few / FEW * SLACK
+
+
+def test_a_delta_costs_the_agent_one_call() -> None:
+    """That which gives its event on; the log, the queue of events and the stream take those of a read."""
+
+    def turn(deltas: int) -> Counter[str]:
+        async def run() -> None:
+            model = ScriptedModel({"answers": [{"text": "x" * deltas, "chunk_chars": 1}]})
+            agent = Agent(model, store=MemoryStore(), environ={})
+            assert len([event async for event in agent.stream("Go.")]) > deltas
+
+        return calls_of(lambda: asyncio.run(run()), package="lockstitch.agent")
+
+    turn(1)  # what is done once in a process
+    more = turn(MANY) - turn(FEW)
+    assert {name for name, count in more.items() if count >= MANY - FEW} == {PARSE, "Agent.stream"}
+    assert more["Agent.stream"] == MANY - FEW
 
 
 def exchange(number: int) -> list[Message]:

@@ -158,6 +158,8 @@ class Agent:
             async with turn:
                 async for event in turn:
                     yield event
+                    for more in turn.ready():
+                        yield more
 
     def run_sync(
         self,

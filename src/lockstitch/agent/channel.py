@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from .events import UserEvent
@@ -29,7 +30,7 @@ class Channel:
             await self._changed.wait()
 
     def put(self, event: UserEvent) -> bool:
-        """``send`` if it need not wait; False: it must. Saves a coroutine for each event of a stream."""
+        """``send`` if it need not wait; False: it must."""
         if self._left:
             return True
         if len(self._events) >= self._max:
@@ -38,6 +39,18 @@ class Channel:
         if len(self._events) == 1:
             self._changed.set()
         return True
+
+    def put_all(self, events: Sequence[UserEvent]) -> Sequence[UserEvent]:
+        """``put`` for each; those there was no room for, which ``send`` has to wait with. Saves a coroutine
+        for each event of a stream."""
+        if self._left:
+            return ()
+        waiting = self._events
+        room = self._max - len(waiting)
+        if events and not waiting:
+            self._changed.set()
+        waiting.extend(events[:room])
+        return events[room:]
 
     def offer(self, event: UserEvent) -> None:
         """Hand it over if there is room: for what may be missed."""
@@ -72,3 +85,11 @@ class Channel:
         if len(self._events) == self._max - 1:
             self._changed.set()
         return event
+
+    def take_all(self) -> list[UserEvent]:
+        """``take`` for all that are there."""
+        taken = list(self._events)
+        self._events.clear()
+        if len(taken) >= self._max:
+            self._changed.set()
+        return taken

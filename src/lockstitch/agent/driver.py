@@ -7,7 +7,7 @@ closed in the log and no task of it is left, except a tool that did not stop whe
 
 import asyncio
 import dataclasses
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, Final, Literal, assert_never
 
 from ..history.decode import Decoded
@@ -156,7 +156,7 @@ class Driver:
         world = self._world
         window = endpoint.profile.context_window
         ratio = prepared.input_estimate / window if window else None
-        deltas = Shown(world)
+        shown = Shown(world)
         try:
             async with world.models.stream(
                 endpoint, prepared.wire, input_estimate=prepared.input_estimate, context_ratio=ratio
@@ -165,13 +165,12 @@ class Driver:
                 if self._stopping:
                     stream.cancel()
                 async for chunk in stream:
-                    event = deltas.take(chunk)
-                    if event is not None and not self._channel.put(event):
+                    for event in self._channel.put_all(shown.take((chunk, *stream.ready()))):
                         await self._channel.send(event)
             result: Decoded = stream.result
             return result
         finally:
-            deltas.close()
+            shown.close()
 
     def _judge(self, prepared: Prepared, decoded: Decoded) -> None:
         requests, why = self._world.requests, decoded.finish.failure
@@ -334,18 +333,31 @@ class Shown:
         self._deltas = Coalescer()
         self._timer: asyncio.TimerHandle | None = None
 
-    def take(self, chunk: Chunk) -> events.UserEvent | None:
-        """Log what a chunk shows, and give the event that shows it; None for a chunk that shows nothing."""
-        if type(chunk) is chunks.TextDelta:
-            self._add(chunk.index, "text", chunk.text)
-            return events.TextDelta(chunk.text)
-        if type(chunk) is chunks.ReasoningDelta:
-            self._add(chunk.index, "reasoning", chunk.text)
-            return events.ReasoningDelta(chunk.text)
-        return None
+    def take(self, given: Iterable[Chunk]) -> list[events.UserEvent]:
+        """Log what chunks show, and give the events that show it. Those of a read are best given together."""
+        shown: list[events.UserEvent] = []
+        texts: list[str] = []
+        last: chunks.TextDelta | chunks.ReasoningDelta | None = None
+        for chunk in given:
+            if type(chunk) is chunks.TextDelta:
+                shown.append(events.TextDelta(chunk.text))
+            elif type(chunk) is chunks.ReasoningDelta:
+                shown.append(events.ReasoningDelta(chunk.text))
+            else:
+                continue
+            if last is not None and (chunk.index != last.index or type(chunk) is not type(last)):
+                self._add(last, texts)
+                texts = []
+            last = chunk
+            texts.append(chunk.text)
+        if last is not None:
+            self._add(last, texts)
+        return shown
 
-    def _add(self, index: int, block: Literal["text", "reasoning"], text: str) -> None:
-        if due := self._deltas.add(index, block, text):
+    def _add(self, place: chunks.TextDelta | chunks.ReasoningDelta, texts: list[str]) -> None:
+        """Texts of one block, that of ``place``."""
+        block: Literal["text", "reasoning"] = "text" if type(place) is chunks.TextDelta else "reasoning"
+        if due := self._deltas.add(place.index, block, "".join(texts)):
             self._world.append(*due)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(EVERY_MS / 1000, self._flush)

@@ -85,6 +85,17 @@ class Turn(Generic[T]):
             self._note(running, event)
         return event
 
+    def ready(self) -> list[UserEvent]:
+        """Take the events that need no waiting; ``async for`` goes on behind them. For who gives on a whole
+        stream of them."""
+        if self._running is None:
+            return []
+        taken = self._running.channel.take_all()
+        for event in taken:
+            if type(event) is not TextDelta:
+                self._note(self._running, event)
+        return taken
+
     async def _next(self, running: Running) -> UserEvent:
         try:
             event = await running.channel.next()

@@ -4,7 +4,7 @@ Protocols instead of classes where tests and embedding programs bring their own.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -47,6 +47,10 @@ class ModelStream(Protocol):
     def __aiter__(self) -> "ModelStream": ...
 
     async def __anext__(self) -> Chunk: ...
+
+    def ready(self) -> Sequence[Chunk]:
+        """Take the chunks that need no waiting: those of a read are cheaper together. There may be none."""
+        ...
 
     def cancel(self) -> None: ...
 

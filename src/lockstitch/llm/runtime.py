@@ -194,6 +194,12 @@ class ModelStream:
             await self._advance()
         return ready.popleft()
 
+    def ready(self) -> list[Chunk]:
+        """Take the chunks that need no waiting; ``async for`` goes on behind them."""
+        taken = list(self._ready)
+        self._ready.clear()
+        return taken
+
     async def _advance(self) -> None:
         """Bring the stream one step further: open it, or read and decode once. Never raises a network's
         failure."""
