@@ -31,10 +31,10 @@ DELTAS_PER_STEP = 4
 TIME_MS = 1_760_000_000_000
 
 
-def bodies() -> Iterator[Body]:
+def bodies(*, compacted: bool = True) -> Iterator[Body]:
     """Events without end: turns of twenty steps, each with shown text, one call and its result.
 
-    Compacted as often as an agent's history would have to be.
+    Compacted as often as an agent's history would have to be, or never.
     """
     yield SessionStart(1, "bench", "/home/user/project")
     parameters = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -59,7 +59,7 @@ def bodies() -> Iterator[Body]:
             seq += len(before) + len(after)
         yield TurnEnd(turn, "completed")
         seq += 1
-        if turn % TURNS_PER_COMPACTION == 0:
+        if compacted and turn % TURNS_PER_COMPACTION == 0:
             name = f"c{turn}"
             yield CompactionStart(name, "threshold")
             yield CompactionSummary(name, (Text(text=f"The first {turn} parts were looked at."),))
@@ -67,9 +67,9 @@ def bodies() -> Iterator[Body]:
             seq += 3
 
 
-def lines(events: int) -> Iterator[bytes]:
+def lines(events: int, *, compacted: bool = True) -> Iterator[bytes]:
     """The log of the first `events` events, as the store writes it."""
-    source = bodies()
+    source = bodies(compacted=compacted)
     return (encode(seq, TIME_MS + seq, next(source)) for seq in range(events))
 
 

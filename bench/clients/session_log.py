@@ -1,7 +1,7 @@
 """Reads and writes session logs, the parts of Lockstitch and the least that each must do; see worker.py.
 
-An order is `{"events": N}` with what a contender needs besides. Logs are made before the measure, in a folder
-that goes away with the process.
+An order is `{"events": N}` with what a contender needs besides. Logs are made before the measure, by
+`long_logs`, in a folder that goes away with the process.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import histories
+import long_logs
 import msgspec
 import worker
 
@@ -27,15 +28,18 @@ FOLDER = Path(tempfile.mkdtemp(prefix="bench-log-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
+NEVER = 1 << 60
+"""So much must be appended before a checkpoint is written: a measured opening leaves things as they are."""
+
+
 @functools.cache
-def stored(events: int) -> Path:
-    """A session of so many events, as a folder of sessions that holds it."""
-    root = FOLDER / str(events)
-    session = root / "bench"
-    session.mkdir(parents=True)
-    with (session / "log.jsonl").open("wb") as file:
-        file.writelines(histories.lines(events))
-    return root
+def _stored(options: tuple[tuple[str, Any], ...]) -> Path:
+    return long_logs.make(FOLDER / os.urandom(4).hex(), dict(options))
+
+
+def stored(order: Mapping[str, Any]) -> Path:
+    """A folder of sessions that holds the one of the order, under the id "bench"."""
+    return _stored(tuple(sorted(order.items())))
 
 
 def decode_floor() -> worker.Contender:
@@ -58,7 +62,7 @@ def decode_floor() -> worker.Contender:
 
     async def read(order: Mapping[str, Any]) -> int:
         seen = 0
-        for line in (stored(order["events"]) / "bench" / "log.jsonl").read_bytes().split(b"\n"):
+        for line in (stored(order) / "bench" / "log.jsonl").read_bytes().split(b"\n"):
             if line:
                 decoder.decode(line)
                 seen += 1
@@ -68,14 +72,13 @@ def decode_floor() -> worker.Contender:
 
 
 def open_session() -> worker.Contender:
-    """Opening for writing: lock, scan, checksums, gate, and the fold of the live context."""
-    from lockstitch.history.context import Context
+    """Opening for writing, as an agent does: lock, scan, checksums, gate, and everything that it folds."""
+    from lockstitch.agent.session_fold import SessionFold
     from lockstitch.session.file_store import FileStore
 
     async def read(order: Mapping[str, Any]) -> int:
-        context = Context()
-        store = FileStore(stored(order["events"]))
-        log = await store.open("bench", create=False, fold=context.apply)
+        store = FileStore(stored(order), save_after_bytes=NEVER)
+        log = await store.open("bench", create=False, fold=SessionFold())
         records = log.state.next_seq
         await log.close()
         await store.close()

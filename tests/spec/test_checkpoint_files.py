@@ -288,7 +288,7 @@ async def test_one_is_written_when_a_turn_ends_and_not_inside(root: Path) -> Non
     await store.close()
 
 
-async def test_all_checkpoints_together_are_at_most_twice_the_log(root: Path) -> None:
+async def test_all_checkpoints_together_are_at_most_three_times_the_log(root: Path) -> None:
     written: list[int] = []
 
     class Counting(Unsynced):
@@ -306,7 +306,7 @@ async def test_all_checkpoints_together_are_at_most_twice_the_log(root: Path) ->
     await store.close()
     assert log.path is not None
     assert len(written) > 2
-    assert sum(written) <= 2 * (log.path / "log.jsonl").stat().st_size
+    assert sum(written) <= 3 * (log.path / "log.jsonl").stat().st_size
 
 
 async def test_a_fold_that_was_not_given_every_event_is_not_saved(root: Path) -> None:

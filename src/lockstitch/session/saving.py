@@ -12,6 +12,14 @@ from .log_state import LogState
 
 SAVE_AFTER_BYTES: Final = 256 * 1024
 """Of log behind the last checkpoint: less is read and folded in some milliseconds."""
+SAVE_AFTER_SHARE: Final = 0.5
+"""Of the size of the last checkpoint, likewise: so all of them together are at most three times the log, and
+what an opening has to fold is bounded by what it has to restore."""
+
+
+def due_after(size: int, after_bytes: int = SAVE_AFTER_BYTES) -> int:
+    """How many bytes a log may grow behind a checkpoint of that size, before there is to be another."""
+    return max(after_bytes, int(size * SAVE_AFTER_SHARE))
 
 
 @runtime_checkable
@@ -75,12 +83,9 @@ class Saver:
         self._digest.feed(data)
 
     def due(self, state: LogState) -> Callable[[], None] | None:
-        """Save ``state`` and the fold's if enough was taken since the last time: the work for a thread.
-
-        Enough is as much as a checkpoint is long, so all of them together cost no more than the log itself.
-        """
+        """Save ``state`` and the fold's if enough was taken since the last time: the work for a thread."""
         length = self._digest.length
-        if self._underway or length - self._covered < max(self._after_bytes, self._size):
+        if self._underway or length - self._covered < due_after(self._size, self._after_bytes):
             return None
         if state.defects or self._fold.next_seq != state.next_seq:
             return None
