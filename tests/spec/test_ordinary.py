@@ -50,31 +50,37 @@ def check(history: Sequence[Message], wanted: Policy, sent: set[int]) -> None:
     assert requests(Ordinary, history, wanted, sent) == requests(General, history, wanted, sent)
 
 
-def log(turns: int) -> list[Message]:
-    """What an agent's log holds when all goes well: prompts, calls one by one and side by side, answers."""
+def log(turns: int, thinker: str = "") -> list[Message]:
+    """What an agent's log holds when all goes well: prompts, calls one by one and side by side, answers.
+
+    ``thinker``: the provider of a model that thinks before it calls, and wants things back beside its blocks.
+    """
     messages: list[Message] = []
+    thought = [Reasoning(text="hm", signature="sig", redacted="enc")] if thinker else []
+    replay = Replay(thinker, "m", {"item_id": "fc_1"}) if thinker else None
 
     def add(role: Any, *content: Block, requests: int, answers: tuple[int, int] | None = None) -> None:
-        own = {"provider": "generic", "model": "m"} if role == "assistant" else {}
+        own = {"provider": thinker or "generic", "model": "m"} if role == "assistant" else {}
         seq = 2 * len(messages)
         messages.append(Message(role, content, seq=seq, answers=answers, requests=requests, **own))
 
     for turn in range(turns):
         sent = 3 * turn
         add("user", Text(text=f"Question {turn}."), requests=sent)
-        add("assistant", Text(text="I look."), made(turn, 0), requests=sent + 1)
+        add("assistant", *thought, Text(text="I look."), made(turn, 0, replay), requests=sent + 1)
         add("tool", done(turn, 0), requests=sent + 1, answers=(messages[-1].seq or 0, 0))
-        add("assistant", made(turn, 1), made(turn, 2), requests=sent + 2)
+        add("assistant", *thought, made(turn, 1, replay), made(turn, 2), requests=sent + 2)
         both = messages[-1].seq or 0
         order = (1, 2) if turn % 2 else (2, 1)  # as they were done
         for number in order:
             add("tool", done(turn, number), requests=sent + 2, answers=(both, number - 1))
-        add("assistant", Text(text=f"Answer {turn}: é世界."), requests=sent + 3)
+        add("assistant", Text(text=f"Answer {turn}: é世界.", replay=replay), requests=sent + 3)
     return messages
 
 
-def made(turn: int, number: int) -> ToolCall:
-    return ToolCall(id=f"call{turn}{number:04}", name="read", arguments=f'{{"part": {number}}}')
+def made(turn: int, number: int, replay: Replay | None = None) -> ToolCall:
+    call_id, arguments = f"call{turn}{number:04}", f'{{"part": {number}}}'
+    return ToolCall(id=call_id, name="read", arguments=arguments, replay=replay)
 
 
 def done(turn: int, number: int) -> ToolResult:
@@ -87,7 +93,7 @@ def bare(messages: Sequence[Message]) -> list[Message]:
 
 
 TARGETS = ["generic", "deepseek", "mistral", "openai", "anthropic", "openai-responses", "gemini"]
-
+THINKERS = ["deepseek", "anthropic", "openai-responses", "gemini"]
 
 LOGS = {"of a log": log(3), "outside of one": bare(log(3))}
 
@@ -98,6 +104,14 @@ def test_a_log_without_defects_is_ordinary_but_for_its_end(history: list[Message
     thinking = profile(name).reasoning_placeholder is None
     projector = Projector(policy(profile(name), model="m", thinking=thinking))
     projector.extend(history[:-1])
+    assert projector.projected.anomalies == ()
+    assert all(isinstance(node, tuple) for node in projector._pairing.nodes)
+
+
+@pytest.mark.parametrize("name", THINKERS)
+def test_a_log_with_reasoning_is_ordinary_to_who_wrote_it(name: str) -> None:
+    projector = Projector(policy(profile(name), model="m"))
+    projector.extend(log(3, name)[:-1])
     assert projector.projected.anomalies == ()
     assert all(isinstance(node, tuple) for node in projector._pairing.nodes)
 
@@ -118,6 +132,9 @@ def _edits(block: Block) -> list[Block]:
             {"arguments": '{"a":'}, {"arguments": '{"a":"\\ud800"}'},
             {"arguments": '{"a":' * 101 + "1" + "}" * 101}, {"invalid": "truncated"},
         ],
+        Reasoning: [
+            {"text": ""}, {"text": "a\0"}, {"signature": None}, {"redacted": None}, {"signature": "\ud800"},
+        ],
         ToolResult: [
             {"call_id": "call00000"}, {"call_id": "x"}, {"content": ()}, {"content": (Text(text=" "),)},
             {"content": (make.png(),)}, {"is_error": True}, {"content": (Text(text="\0"),)},
@@ -127,6 +144,7 @@ def _edits(block: Block) -> list[Block]:
         *odd[type(block)],
         {"extra": {"cache_control": {"type": "ephemeral"}}},
         {"replay": Replay(provider="generic", model="m", data={"id": "fc_1"})},
+        {"replay": Replay(provider="generic", model="m", data={"id": "\ud800"})},
     ]
     return [msgspec.structs.replace(block, **field) for field in fields]
 
@@ -157,9 +175,9 @@ ODD_FIELDS: list[dict[str, Any]] = [
 ]
 
 
-def broken_logs() -> dict[str, list[Message]]:
+def broken_logs(thinker: str = "") -> dict[str, list[Message]]:
     """The log with one defect, for every message of it and every defect."""
-    whole = log(2)
+    whole = log(2, thinker)
     found: dict[str, list[Message]] = {}
 
     def add(name: str, at: int, *instead: Message) -> None:
@@ -191,16 +209,15 @@ def broken_logs() -> dict[str, list[Message]]:
     return found
 
 
-BROKEN = list(broken_logs().values())
+BROKEN = {thinker: list(broken_logs(thinker).values()) for thinker in ("", *THINKERS)}
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_log_with_any_one_defect_makes_the_same_requests(name: str) -> None:
     wanted = policy(profile(name), model="m")
-    for history in BROKEN:
-        own = [msgspec.structs.replace(one, provider=one.provider and name) for one in history]
-        check(own, wanted, {4, 6, 9})
-        check(bare(own), wanted, set())
+    for history in BROKEN[name if name in THINKERS else ""]:
+        check(history, wanted, {4, 6, 9})
+        check(bare(history), wanted, set())
 
 
 @given(st.data(), st.sampled_from(TARGETS), st.sampled_from(RUNGS), st.booleans())
@@ -211,7 +228,9 @@ def test_any_history_makes_the_same_requests(
     history, sent = data.draw(
         st.one_of(
             properties.logs(),
-            st.tuples(st.sampled_from(BROKEN), st.lists(st.integers(0, 14))),
+            st.tuples(
+                st.sampled_from(BROKEN[name if name in THINKERS else ""]), st.lists(st.integers(0, 14))
+            ),
             st.tuples(properties.histories, st.lists(st.integers(0, 10), max_size=4)),
         )
     )
@@ -254,16 +273,17 @@ SHORTCUTS = {
 
 def test_every_decision_matters() -> None:
     whole: list[tuple[list[Message], set[int]]] = [(log(3), set())]
-    broken = [(history, {4, 6}) for history in BROKEN]
-    bared = [(bare(history), sent) for history, sent in whole + broken]
+    broken = [(history, {4, 6}) for history in BROKEN[""]]
+    thought = [(bare(history), {4, 6}) for history in BROKEN["anthropic"]]
     cases = [
         *((history, sent, policy(profile("generic"), model="m")) for history, sent in whole + broken),
-        *((history, sent, policy(profile("anthropic"), model="m")) for history, sent in bared),
+        *((history, sent, policy(profile("anthropic"), model="m")) for history, sent in thought),
         *(
             (history, sent, policy(profile(name), model="m", rung=rung))
             for name, rung in [("deepseek", "normal"), ("generic", "flattened"), ("generic", "digest")]
             for history, sent in whole
         ),
+        (log(3, "anthropic"), set(), policy(profile("anthropic"), model="m", rung="no_reasoning")),
         *(
             (history, sent, policy(profile("openai-responses"), model="m", rung="strict"))
             for history, sent in broken
@@ -276,6 +296,8 @@ def test_every_decision_matters() -> None:
     def noticed() -> bool:
         try:
             test_only_calls_lack_their_reasoning()
+            test_a_log_with_reasoning_is_ordinary_to_who_wrote_it("anthropic")
+            test_a_log_with_reasoning_is_ordinary_to_who_wrote_it("deepseek")
             for history in LOGS.values():
                 test_a_log_without_defects_is_ordinary_but_for_its_end(history, "generic")
                 test_a_log_without_defects_is_ordinary_but_for_its_end(history, "deepseek")

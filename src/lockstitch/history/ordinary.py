@@ -9,13 +9,14 @@ docs/decisions/0115-ordinary-messages-pass-as-they-are.md.
 from collections.abc import Iterable
 from typing import Final
 
-from ..schema.blocks import Block, Text, ToolCall, ToolResult
+from ..schema.blocks import Block, Reasoning, Replay, Text, ToolCall, ToolResult
 from ..schema.messages import Message, Role
 from ..wire.strict_json import is_object
-from .clean import is_clean
+from .clean import clean_value, is_clean
 from .ladder import RUNGS
 from .pair import Pairing
 from .policy import Policy
+from .reasoning import kept_reasoning
 from .shape import wire_name
 
 _FIRST_FLAT: Final = RUNGS.index("flattened")
@@ -79,28 +80,52 @@ class Ordinary:
         if self._held or self._flat or message.extra is not None or not message.content:
             return False
         calls: dict[str, int] = {}
+        thought = False
         for block in message.content:
             if type(block) is ToolCall:
-                if block.id in calls or not self._is_made(block):
+                if block.id in calls or not self._is_made(block, message):
                     return False
                 calls[block.id] = len(calls)
-            elif calls or not _are_texts((block,)):
+            elif calls:
                 return False
-        if (calls and self._thought_missing) or not self._pairing.closed():
+            elif type(block) is Reasoning:
+                thought = True
+                if kept_reasoning(block, message, self._policy, in_tool_turn=True) is not block:
+                    return False
+            elif not self._is_said(block, message):
+                return False
+        if thought and not calls:
+            return False  # It may only go back beside calls, or behind some.
+        if calls and not thought and self._thought_missing:
+            return False
+        if not self._pairing.closed():
             return False
         self._open = calls
         self._results = [message] * len(calls)
         self._ids = list(calls)
         return True
 
-    def _is_made(self, call: ToolCall) -> bool:
+    def _is_made(self, call: ToolCall, message: Message) -> bool:
         """Whether a call goes out as the model made it."""
-        if call.invalid is not None or call.extra is not None or call.replay is not None:
+        if call.invalid is not None or call.extra is not None:
+            return False
+        if call.replay is not None and not self._is_own(call.replay, message):
             return False
         name = call.name
         if name not in self._names:
             self._names[name] = bool(name) and wire_name(name, self._policy) == name
         return self._names[name] and is_object(call.arguments) and self._pairing.ids.keeps(call.id)
+
+    def _is_said(self, block: Block, message: Message) -> bool:
+        """Whether a block of an answer is text that goes out as it is."""
+        if type(block) is not Text or block.extra is not None or not _is_clear(block.text):
+            return False
+        return block.replay is None or self._is_own(block.replay, message)
+
+    def _is_own(self, replay: Replay, message: Message) -> bool:
+        """Whether what the writer of the message wants back goes back."""
+        policy = self._policy
+        return policy.wrote(message) and policy.reasoning() and clean_value(replay.data) is replay.data
 
     def _answers(self, message: Message) -> bool:
         """Whether the message is an ordinary result of an open call; it is noted then."""
@@ -133,9 +158,11 @@ class Ordinary:
 def _are_texts(blocks: Iterable[Block]) -> bool:
     """Whether each block is text and nothing else, clean and not blank."""
     for block in blocks:
-        if type(block) is not Text or block.extra is not None or block.replay is not None:
-            return False
-        text = block.text
-        if not text or text.isspace() or not is_clean(text):
+        if type(block) is not Text or block.extra is not None or not _is_clear(block.text):
             return False
     return True
+
+
+def _is_clear(text: str) -> bool:
+    """Whether a text says something and can be sent."""
+    return text != "" and not text.isspace() and is_clean(text)

@@ -33,7 +33,9 @@ class WireIds:
 
     def keeps(self, raw: str) -> bool:
         """Whether the next call would keep the id ``raw``."""
-        return raw not in self._used and self._fits(raw)
+        if raw in self._used or not self._least <= len(raw) <= self._max:
+            return False
+        return self._allowed.fullmatch(raw) is not None
 
     def keep(self, raws: Sequence[str]) -> None:
         """``assign`` for calls that each keep their id."""
@@ -51,16 +53,13 @@ class WireIds:
         self._seen[raw] = occurrence + 1
         wire_id = raw
         for attempt in range(MAX_ATTEMPTS):
-            if self._fits(wire_id) and wire_id not in self._used:
+            if self.keeps(wire_id):
                 break
             wire_id = self._mint(raw, occurrence, attempt, self._length)
         else:
             wire_id = self._mint(raw, occurrence, MAX_ATTEMPTS, _MINTED_LENGTH)
         self._used.add(wire_id)
         return wire_id
-
-    def _fits(self, wire_id: str) -> bool:
-        return self._least <= len(wire_id) <= self._max and self._allowed.fullmatch(wire_id) is not None
 
     def _mint(self, raw: str, occurrence: int, attempt: int, length: int) -> str:
         seed = f"{occurrence}:{attempt}:{raw}".encode("utf-8", "surrogatepass")
