@@ -221,9 +221,9 @@ def first_request(name: str, exchanges: int) -> Callable[[], object]:
     return run
 
 
-EXCHANGES = {"generic": 36, "anthropic": 64, "openai-responses": 49, "gemini": 66}
+EXCHANGES = {"generic": 38, "anthropic": 66, "openai-responses": 51, "gemini": 68}
 """Calls that an ordinary exchange may cost in the first request with it: projected, written and checked.
-An exchange is a call and its result."""
+An exchange is a call and its result. Two are for the collector of garbage, which Hypothesis listens to."""
 
 
 @pytest.mark.parametrize(("name", "budget"), EXCHANGES.items(), ids=EXCHANGES.keys())
