@@ -261,6 +261,31 @@ async def test_nobody_else_can_read_it(root: Path) -> None:
     assert sorted(path.name for path in directory.iterdir()) == [CHECKPOINT_NAME, "lock", "log.jsonl"]
 
 
+async def test_it_is_not_written_through_a_link_that_came_with_the_session(
+    root: Path, tmp_path: Path
+) -> None:
+    directory = await session(root, *turns(1, 3))
+    (directory / CHECKPOINT_NAME).unlink()
+    (root / KEY_NAME).unlink()
+    mine = tmp_path / "mine"
+    mine.write_text("precious")
+    for place in (directory / f".{CHECKPOINT_NAME}.tmp", directory / CHECKPOINT_NAME, root / KEY_NAME):
+        place.symlink_to(mine)
+    await session(root)
+    assert mine.read_text() == "precious"
+    assert not (directory / CHECKPOINT_NAME).is_symlink()
+    _, fold = await opened(root)
+    assert fold.restored == 1
+
+
+async def test_what_a_dead_process_left_is_cleared_away(root: Path) -> None:
+    directory = await session(root, *turns(1, 3))
+    (directory / CHECKPOINT_NAME).unlink()
+    (directory / f".{CHECKPOINT_NAME}.tmp").write_bytes(b"half of one")
+    await session(root)
+    assert sorted(path.name for path in directory.iterdir()) == [CHECKPOINT_NAME, "lock", "log.jsonl"]
+
+
 async def test_a_small_session_has_none(root: Path) -> None:
     store = FileStore(root)
     directory = await session(root, *turns(1, 20), store=store)

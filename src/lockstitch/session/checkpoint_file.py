@@ -54,10 +54,7 @@ def write_checkpoint(calls: FileCalls, directory: Path, checkpoint: Checkpoint, 
 
 def remove_checkpoint(calls: FileCalls, directory: Path) -> None:
     """Raises OSError."""
-    try:
-        calls.unlink(directory / CHECKPOINT_NAME)
-    except FileNotFoundError:
-        return
+    _remove(calls, directory / CHECKPOINT_NAME)
 
 
 def _read_key(calls: FileCalls, root: Path) -> bytes | None:
@@ -86,10 +83,20 @@ def _read_file(calls: FileCalls, path: Path, size_max: int) -> bytes | None:
 
 
 def _replace(calls: FileCalls, path: Path, data: bytes) -> None:
+    """Raises OSError, and leaves what was there before."""
     temporary = path.with_name(f".{path.name.lstrip('.')}.tmp")
-    fd = calls.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    _remove(calls, temporary)  # of a process that died
+    # Never through a link that somebody laid there: a session may have come from elsewhere.
+    fd = calls.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         write_all(calls, fd, data, 0)
     finally:
         calls.close(fd)
     calls.rename(temporary, path)
+
+
+def _remove(calls: FileCalls, path: Path) -> None:
+    try:
+        calls.unlink(path)
+    except FileNotFoundError:
+        return
