@@ -124,9 +124,10 @@ def test_after_sigkill_the_session_is_resumed_and_tells_what_was_mended(cli: Cli
     os.kill(terminal.process(), signal.SIGKILL)
     terminal.until("ENDED 137")
     again = chat("--continue", "--yes", model="")
-    again.until("session s: Wait a minute.", "1 interrupted tool calls answered")
+    shown = again.until("session s: Wait a minute.", "was interrupted: 1 interrupted tool calls answered")
+    assert "> Wait a minute." in shown, "what was said last"
     again.line("/why")
-    again.until("the last turn was interrupted")
+    assert "sessions repair" not in again.until("> /why", "the last turn was interrupted")
     again.line("/continue")
     again.until("I am back.")
     assert reasons(cli, "s") == ["interrupted", "completed"]
@@ -300,3 +301,43 @@ def test_without_the_extra_chat_says_how_to_get_more_and_speaks_in_lines(
     terminal.until("Ctrl-C again")
     terminal.keys("C-c")
     assert terminal.until_ended() == 0
+
+
+STORY = "a long story about a till that adds every item and takes the discount off " * 30
+
+
+@script_of(
+    "One.",
+    "Two.",
+    {"text": "A summary nobody waits for.", "delay_ms": 20_000},
+    {"error": {"message": "Something broke"}, "status": 500},
+    {"text": "Goal: the till.", "delay_ms": 400},
+    "Said later.",
+)
+def test_a_compaction_is_stopped_like_a_turn_and_what_is_typed_meanwhile_waits(cli: Cli, chat: Chat) -> None:
+    terminal = chat("--session", "s")
+    terminal.until("new session s")
+    for answer in ("One.", "Two."):
+        terminal.line(STORY)
+        terminal.until(answer, "tokens in, ", gone=("Ctrl-C stops",))
+    terminal.line("/compact")
+    terminal.until("> /compact", "summarising older history ·", "Ctrl-C stops")
+    terminal.keys("C-c")
+    terminal.until("stopped; nothing was changed", gone=("Ctrl-C stops",))
+    terminal.line("/compact")
+    terminal.until("summary: retry 1 after SERVER")
+    terminal.line("And then?")
+    terminal.until("older history is now a summary", "Said later.")
+    assert [end["applied"] for end in cli.kinds("s", "compaction_end")] == [False, True]
+    assert [data.get("origin") for data in cli.kinds("s", "user_message")][2:] == ["steer"]
+
+
+@script_of({"text": "Hello, **you**.", **SLOW})
+def test_who_comes_back_sees_what_was_said_last(cli: Cli, chat: Chat) -> None:
+    assert cli.run("--session", "s", "Hi there.").code == 0
+    terminal = chat("--session", "s")
+    shown = terminal.until("session s: Hi there.", "> Hi there.", "Hello, you.")
+    assert shown.count("Hello, you.") == 1
+    terminal.line("/model deepseek:deepseek-reasoner")
+    terminal.until("deepseek-reasoner, in")
+    assert terminal.all().count("Hello, you.") == 1, "the same session is not told again"

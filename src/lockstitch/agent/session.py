@@ -83,6 +83,10 @@ class Session:
         """The live history, as faithful as the log. A view: do not change it."""
         return self._parts.world.context.messages
 
+    def is_prompt(self, message: Message) -> bool:
+        """Whether a person said this message of ``messages``: it is no summary and no word of the runtime."""
+        return self._parts.world.context.is_prompt(message)
+
     @property
     def title(self) -> str:
         return self._parts.world.context.title

@@ -10,7 +10,7 @@ from ..schema.errors import CallerError
 from ..session.choose import choose_store
 from ..session.housekeeping import fork
 from ..session.reports import SessionInfo
-from .chat_items import one_line
+from .chat_items import UserText, one_line, safe
 from .chat_talk import Talk, session_or_error
 from .chat_turn import tokens_text
 from .story_text import time_text
@@ -30,6 +30,7 @@ async def run_command(talk: Talk, text: str) -> bool:
     word, _, rest = text.strip().partition(" ")
     if not word.startswith("/") or word.count("/") > 1 or "\n" in word:
         return False
+    talk.view.show(UserText(safe(text.strip())))
     command = COMMANDS.get(word[1:])
     if command is None:
         raise CallerError(f"there is no command {one_line(word, 40)}; /help lists them")
@@ -77,13 +78,16 @@ async def _model(talk: Talk, rest: str) -> None:
 async def _compact(talk: Talk, rest: str) -> None:
     session = session_or_error(talk)
     talk.note("summarising older history …")
-    told = await session.compact(rest or None)
-    if told is None:
-        talk.note("nothing to gain: the history is short enough")
-        return
-    talk.note(
-        f"older history is now a summary: {told.tokens_before:,} tokens became {told.tokens_after:,}", "good"
-    )
+
+    async def work() -> None:
+        told = await session.compact(rest or None, watch=talk.tell)
+        if told is None:
+            talk.note("nothing to gain: the history is short enough")
+            return
+        shorter = f"{told.tokens_before:,} tokens became {told.tokens_after:,}"
+        talk.note(f"older history is now a summary: {shorter}", "good")
+
+    talk.begin_job("summarising older history", work())
 
 
 async def _fork(talk: Talk, rest: str) -> None:
@@ -127,7 +131,7 @@ async def _sessions(talk: Talk, rest: str) -> None:
         raise CallerError("that is this session")
     if chosen not in {info.id for info in infos}:
         raise CallerError(f"there is no session {one_line(chosen, 60)}; /sessions lists them")
-    await talk.switch(chosen, None)
+    await talk.switch(chosen, None, recap=True)
 
 
 async def _new(talk: Talk, _rest: str) -> None:

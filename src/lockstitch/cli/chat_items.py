@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from ..agent import events
+from ..agent.api import Session
+from ..schema.blocks import Text
 from ..tools.text import clean, visible
 from ..wire import strict_json
 
@@ -20,6 +22,8 @@ SUMMARY_MAX: Final = 160
 DIFF_LINES: Final = 40
 RESULT_LINES: Final = 4
 QUESTION_LINES: Final = 30
+RECAP_CHARS: Final = 2_000
+"""Of a prompt and of an answer, when a session is opened again."""
 _BIDI: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # https://trojansource.codes (read 2026-11-30): with these, text is shown in another order than it is run in.
 
@@ -131,6 +135,22 @@ def question_lines(asked: events.ApprovalNeeded) -> list[str]:
     if len(body) > QUESTION_LINES:
         body = [*body[: QUESTION_LINES - 1], f"… {len(body) - QUESTION_LINES + 1} more lines"]
     return body
+
+
+def last_exchange(session: Session) -> list[Item]:
+    """What a person said last, and what the model said to it; empty if there is nothing."""
+    said: list[str] = []
+    for message in reversed(session.messages):
+        text = "\n\n".join(block.text for block in message.content if isinstance(block, Text)).strip()
+        if session.is_prompt(message):
+            answer = "\n\n".join(reversed(said))
+            if len(answer) > RECAP_CHARS:
+                answer = "…\n\n" + answer[-RECAP_CHARS:]
+            prompt = text if len(text) <= RECAP_CHARS else text[:RECAP_CHARS] + "…"
+            return [UserText(safe(prompt)), *([AnswerText(safe(answer))] if answer else [])]
+        if message.role == "assistant" and text:
+            said.append(text)
+    return []
 
 
 def choices(asked: events.ApprovalNeeded) -> str:

@@ -7,10 +7,10 @@ once), unless a question about a tool is open and the line answers it.
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 from ..agent import events
 from ..agent.api import Agent, Session, Turn
@@ -23,6 +23,7 @@ from .chat_items import (
     UserText,
     call_line,
     choices,
+    last_exchange,
     one_line,
     question_lines,
     safe,
@@ -86,6 +87,7 @@ class Talk:
         self._opened: AbstractAsyncContextManager[Session] | None = None
         self._turn: Turn[object] | None = None
         self._watch: asyncio.Task[None] | None = None
+        self._job: asyncio.Task[None] | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._idle = asyncio.Event()
         self._teller: TurnTeller | None = None
@@ -124,12 +126,17 @@ class Talk:
         for line in lines:
             self.view.show(NoteLine(safe(line), tone))
 
+    def tell(self, event: events.UserEvent) -> None:
+        """An event of work that is no turn."""
+        if self._teller is not None:
+            self._teller.tell(event)
+
     # ---- its life ----
 
     async def run(self, view: View) -> None:
         """Take inputs until the user leaves. Raises what opening the session raises."""
         self._view = view
-        await self.open(self._session_id, self.model)
+        await self.open(self._session_id, self.model, recap=True)
         for notice in self.around.notices:
             self.note(notice)
         try:
@@ -154,8 +161,11 @@ class Talk:
         """End ``run`` behind the input that is being taken."""
         self._leaving = True
 
-    async def open(self, session_id: str | None, model: str | None) -> None:
-        """Work with this session from here on. The one before has to be shut."""
+    async def open(self, session_id: str | None, model: str | None, *, recap: bool = False) -> None:
+        """Work with this session from here on. The one before has to be shut.
+
+        ``recap``: show what was said last, as far as somebody is there who may have forgotten.
+        """
         opened = self._make_agent(self.around, model, self._ask).open(session_id)
         session = await opened.__aenter__()
         self._opened, self._session = opened, session
@@ -166,8 +176,12 @@ class Talk:
         self.note(f"{kind} {session.id}{title}, {session.model}, in {session.cwd}")
         if limit := unlimited(session, self.around.settings):
             self.note(limit, "warn")
+        if recap and self.view.interactive:
+            for item in last_exchange(session):
+                self.view.show(item)
         if report.mended:
-            line = f"this session was damaged or interrupted: {mended(report)} (/why)"
+            was = "damaged" if chat_why.is_damaged(report) else "interrupted"
+            line = f"this session was {was}: {mended(report)} (/why)"
             self.note(line, "warn")
             self.reasons.add(line, chat_why.of_opening(report))
         if report.read_only is not None:
@@ -175,6 +189,9 @@ class Talk:
 
     async def shut(self) -> None:
         """Cancel what runs, and give the session free."""
+        if self._job is not None:
+            self._job.cancel()
+            await asyncio.wait({self._job})
         opened, self._opened, self._session = self._opened, None, None
         if self._answer is not None and not self._answer.done():
             self._answer.set_result("the user left")
@@ -183,14 +200,14 @@ class Talk:
         if self._watch is not None:
             await asyncio.wait({self._watch})
 
-    async def switch(self, session_id: str | None, model: str | None) -> None:
+    async def switch(self, session_id: str | None, model: str | None, *, recap: bool = False) -> None:
         """Another session or model. If that cannot be opened, the old one is opened again, and it is told."""
         before, old_model, old_around = self.session.id, self.model, self.around
         await self.shut()
         try:
             if session_id not in (None, before):
                 self.around = await asyncio.to_thread(self._look, session_id)
-            await self.open(session_id, model)
+            await self.open(session_id, model, recap=recap)
             self.model = model
         except LockstitchError as error:
             self.note(str(error), "bad")
@@ -231,6 +248,24 @@ class Talk:
         self._teller.status = Status(activity="waiting for the model", since=time.monotonic())
         self._watch = asyncio.create_task(self._watched(turn))
 
+    def begin_job(self, activity: str, job: Coroutine[Any, Any, None]) -> None:
+        """Work of the session's own that takes its time: shown and stopped as a turn is."""
+        assert self._teller is not None
+        self._teller.status = Status(activity=activity, since=time.monotonic())
+        self._job = self._watch = asyncio.create_task(self._worked(job))
+
+    async def _worked(self, job: Coroutine[Any, Any, None]) -> None:
+        try:
+            await job
+        except LockstitchError as error:
+            self.note(str(error), "bad")
+        except asyncio.CancelledError:
+            self.note("stopped; nothing was changed", "warn")  # whoever cancels it waits for its end
+        self._job = None
+        self._rest()
+        if self._session is not None and self._session.queued:
+            self.begin(None)  # what was typed meanwhile
+
     async def _interrupted(self) -> None:
         if not self.busy:
             if self._armed:
@@ -243,8 +278,10 @@ class Talk:
         else:
             self.status.stopping = True
             self.status.activity = "stopping (Ctrl-C again leaves)"
-            assert self._turn is not None
-            self._turn.cancel("interrupted")
+            if self._turn is not None:
+                self._turn.cancel("interrupted")
+            elif self._job is not None:
+                self._job.cancel()
             if self._answer is not None and not self._answer.done():
                 self._answer.set_result("the user stopped the turn")
             self.view.changed()
@@ -308,10 +345,15 @@ class Talk:
             self.note(str(error), "bad")
         finally:
             self.view.settle()
-            teller.status = Status()
             self._turn = None
-            self._idle.set()
-            self.view.changed()
+            self._rest()
+
+    def _rest(self) -> None:
+        """Nothing runs any more."""
+        if self._teller is not None:
+            self._teller.status = Status()
+        self._idle.set()
+        self.view.changed()
 
 
 def _answer_in(text: str) -> Decision | None:

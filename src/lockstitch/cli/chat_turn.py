@@ -90,9 +90,11 @@ class TurnTeller:
                 self._activity("waiting for your answer")
             case events.AttemptDiscarded(failure=failure):
                 self._view.withdraw()
-                self._told(f"the model call failed: {failure.code}", chat_why.of_failure(failure))
-            case events.Retrying(retry=retry, delay_ms=delay_ms, code=code):
-                self._activity(f"retry {retry} after {code}, in {delay_ms / 1000:.1f} s")
+                said = one_line(f"{failure.code}: {failure.message}", 200)
+                self._told(f"the model call failed: {said}", chat_why.of_failure(failure))
+            case events.Retrying(retry=retry, delay_ms=delay_ms, code=code, of=of):
+                what = "retry" if of == "answer" else "summary: retry"
+                self._activity(f"{what} {retry} after {code}, in {delay_ms / 1000:.1f} s")
             case events.Repaired():
                 self._view.settle()
                 kinds = sorted({anomaly.kind for anomaly in event.anomalies})

@@ -78,7 +78,14 @@ def of_opening(report: OpenReport) -> list[str]:
     lines += [f"a copy of the damaged bytes is in {name}" for name in report.files]
     if report.closed_calls or report.closed_attempts:
         lines.append("the last turn was interrupted; the model is told which calls may have run")
-    return [*lines, "`lockstitch sessions check` says more, and `sessions repair` mends the file"]
+    if is_damaged(report):
+        lines.append("`lockstitch sessions check` says more, and `sessions repair` mends the file")
+    return lines
+
+
+def is_damaged(report: OpenReport) -> bool:
+    """Whether records were lost or out of place; one that the end of a process cut off is no damage."""
+    return bool(report.set_aside or report.missing or report.defects)
 
 
 def _anomaly(anomaly: Anomaly) -> str:
