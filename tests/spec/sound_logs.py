@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from lockstitch.agent.amendments import Amendments
 from lockstitch.agent.session_fold import SessionFold
 from lockstitch.history.context import Context
 from lockstitch.schema.blocks import Image, Opaque, Reasoning, Replay, Text, ToolCall, UrlSource
@@ -17,6 +18,7 @@ from lockstitch.schema.events import (
     AttemptStart,
     Body,
     Clear,
+    CompactionCall,
     CompactionEnd,
     CompactionStart,
     CompactionSummary,
@@ -52,6 +54,7 @@ from lockstitch.session.log_state import LogState
 SERVER = failure("SERVER", "broken", status=500)
 FULL = failure("CONTEXT_WINDOW_EXCEEDED", "maximum context length is 8192 tokens", status=400)
 WORDS = "größe 你好 \x00 \U0001f600 " + "x" * 60
+AMENDED = Amendments(max_tokens=900, tools=(("read", "0123"), ("x", "4")), media=False).anomalies()
 VALUE = {"n": [1, 2.5, -0.0, 1e300, 2**70, None, True, {"deep": [[], {}]}]}
 
 
@@ -78,6 +81,7 @@ def _compacting(state: LogState) -> list[Body]:
     return [
         CompactionStart(f"c{state.next_seq}", "threshold", keep, seqs, seqs[::3], 4, 2),
         CompactionStart(f"c{state.next_seq}", "manual"),
+        CompactionCall(name, 700, Usage(4, 5)),
         CompactionSummary(name, _said(f"SUM{state.next_seq}"), Usage(5, 6), "model", ("a.py",), (), ("do",)),
         CompactionSummary(name, _said(" ")),
         CompactionEnd(name, applied=True),
@@ -138,7 +142,9 @@ def _anywhere(state: LogState) -> list[Body]:
         *(UserMessage(name, _said("taken"), "steer") for name in list(state.inputs)[:1]),
         RequestHeader("generic", "m", Options(max_tokens=5), "be brief", (ToolSpec("read", "reads", VALUE),)),
         RequestHeader("anthropic", f"m{n % 2}"),
+        Recovery("strict", anomalies, "generic", "m"),
         Recovery("strict", anomalies, "generic", "m", succeeded=True),
+        Recovery("normal", AMENDED, "generic", f"m{n % 2}", succeeded=True),
         Title(f"title {n}"),
         NoteEvent("extension", VALUE),
         SessionRepaired(torn_bytes=3, closed_calls=1),

@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 from sound_logs import fold_values, random_walk, sound_logs
 from test_any_log import BODIES
 from test_session_cases import LOGS
+from test_work_counts import calls_of
 
+from lockstitch.agent.carried import Carried
 from lockstitch.agent.rewriting import complete
-from lockstitch.agent.session_fold import SessionFold
+from lockstitch.agent.session_fold import SessionFold, _SavedCarried
 from lockstitch.history.context import Context
+from lockstitch.history.live_messages import KEPT_REWRITES
 from lockstitch.history.saved_context import SavedContext, restored, saved, snapshot
-from lockstitch.schema.events import Body, Clear, Event, Prune, SessionStart, TurnEnd, TurnStart, Undo
+from lockstitch.history.transcript import MAX_ENTRIES
+from lockstitch.schema.events import KINDS, Body, Clear, Event, Prune, SessionStart, TurnEnd, TurnStart, Undo
 from lockstitch.session import checkpoint as checkpoints
 from lockstitch.session.checkpoint import Checkpoint, LogDigest
 from lockstitch.session.log_reader import LogReader
@@ -371,6 +375,15 @@ def test_every_attribute_of_a_context_is_saved() -> None:
     assert fields == attributes
 
 
+def test_every_attribute_of_what_a_turn_takes_over_is_saved() -> None:
+    assert set(_SavedCarried.__struct_fields__) == {name.lstrip("_") for name in vars(Carried())}
+
+
+def test_random_sessions_hold_every_kind_of_event() -> None:
+    kinds = {type(body) for seed in range(12) for body in random_walk(seed, 300)}
+    assert kinds == set(KINDS.values())
+
+
 def test_a_restored_context_keeps_messages_that_are_the_same_one() -> None:
     context = folded(events(random_walk(3, 400))).context
     back = restored(msgspec.json.decode(msgspec.json.encode(saved(context)), type=SavedContext))
@@ -383,3 +396,32 @@ def test_a_restored_context_keeps_messages_that_are_the_same_one() -> None:
         len(was_live),
         len(was_held & was_live),
     )
+
+
+# --- work --------------------------------------------------------------------------------------------------
+
+
+def test_behind_a_checkpoint_an_opening_takes_the_same_steps_however_long_the_log_is() -> None:
+    """Bytes are counted by bench/; here no step of Python may depend on what lies in front."""
+
+    def steps(turns: int) -> Any:
+        bodies: list[Body] = [SessionStart(1, "s")]
+        for turn in range(1, turns + 1):
+            bodies += [*a_tool_turn(len(bodies), turn), Clear()]
+        bodies += [*(Clear() for _ in range(KEPT_REWRITES)), *(Clear() for _ in range(MAX_ENTRIES))]
+        lines = lines_of(bodies)
+        fold, digest = SessionFold(), LogDigest()
+        reader = LogReader("s", fold)
+        for line in lines:
+            reader.feed(line)
+            digest.feed(line)
+        made = Checkpoint(digest.length, digest.value, reader.state.snapshot(), fold.save()())
+        stored = checkpoints.encode(made, fold.version, KEY)
+        log = b"".join(lines) + encode(len(lines), 0, TurnStart(turns + 1))
+        counted = calls_of(lambda: from_checkpoint(stored, log, len(log)))
+        del counted[
+            "gc_cumulative_time.<locals>.gc_callback"
+        ]  # hypothesis listens to the collector of garbage
+        return counted
+
+    assert steps(200) == steps(20)
