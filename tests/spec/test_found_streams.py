@@ -10,7 +10,7 @@ import pytest
 
 from lockstitch.history.decode import Decoder, decode
 from lockstitch.llm.billing import with_estimate
-from lockstitch.schema.blocks import Opaque
+from lockstitch.schema.blocks import Base64Source, Image, Opaque, Text
 from lockstitch.wire import body_kind
 
 
@@ -126,3 +126,53 @@ def test_what_was_written_before_we_stopped_reading_is_counted(name: str) -> Non
     assert found is not None
     assert (found.input_tokens, found.estimated) == (9, True)
     assert found.output_tokens >= at_least
+
+
+PICTURE = "data:image/png;base64,iVBORw0KGgo="
+
+
+@pytest.mark.parametrize("name", ["in a delta of its own", "beside text", "in a message"])
+def test_an_image_in_a_chat_answer_is_kept_and_is_an_answer(name: str) -> None:
+    images = [{"type": "image_url", "image_url": {"url": PICTURE}}]
+    said = {"content": "Here." if name == "beside text" else "", "images": images}
+    choice = {"index": 0, "message" if name == "in a message" else "delta": said, "finish_reason": "stop"}
+    body = (
+        json.dumps({"choices": [choice]}).encode()
+        if name == "in a message"
+        else events({"choices": [choice]})
+    )
+    decoded = decode(body, "openai-chat", profile="openrouter")
+    picture = Image(media_type="image/png", source=Base64Source("iVBORw0KGgo="))
+    text = (Text("Here."),) if name == "beside text" else ()
+    assert (decoded.finish.failure, decoded.content) == (None, (*text, picture))
+
+
+def test_an_entry_without_an_image_is_noted() -> None:
+    images = [
+        {"image_url": 5},
+        {"image_url": {"url": "ftp://x"}},
+        {"image_url": {"url": "data:image/png;base64,"}},
+    ]
+    decoded = decode(events({"choices": [{"delta": {"content": "a", "images": images}}]}), "openai-chat")
+    assert [(note.kind, note.count) for note in decoded.notes] == [("unknown_content_part", 3)]
+
+
+def test_input_of_a_providers_tool_that_was_cut_is_left_out() -> None:
+    tool = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    piece = {"type": "input_json_delta", "partial_json": '{"query": "wea'}
+    decoded = decode(
+        events(
+            {"type": "content_block_start", "index": 0, "content_block": tool},
+            {"type": "content_block_delta", "index": 0, "delta": piece},
+            {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}},
+            {"type": "message_stop"},
+        ),
+        "anthropic-messages",
+    )
+    assert decoded.content == (Opaque(protocol="anthropic-messages", value=tool),)
+    assert [note.kind for note in decoded.notes] == ["invalid_arguments"]
+
+
+def test_a_whole_answer_of_anthropic_may_be_a_plain_text() -> None:
+    body = json.dumps({"type": "message", "content": "hi", "stop_reason": "end_turn"}).encode()
+    assert decode(body, "anthropic-messages").content == (Text("hi"),)

@@ -215,6 +215,12 @@ class Decoder:
         if self._kind is not None:
             return self._feed_kind(data)
         head = self._head + data
+        if not self._head:  # white space before a body is none of it, also if it came together with it
+            begun = head.lstrip()
+            self._skipped += len(head) - len(begun)
+            head = begun
+        if self._skipped > self._response_max:
+            return self._too_large(f"the response is larger than {self._response_max:,} bytes")
         kind = sniff(head)
         if kind is not None and kind != "gzip":
             self._head = b""
@@ -227,10 +233,7 @@ class Decoder:
             return self._give_up(
                 failure("NOT_AN_API", "the body is compressed twice; check the proxy in between")
             )
-        self._head = head if not head.isspace() else b""
-        self._skipped += len(head) - len(self._head)
-        if self._skipped > self._response_max:
-            return self._too_large(f"the response is larger than {self._response_max:,} bytes")
+        self._head = head
         return []
 
     def _begin(self, head: bytes, kind: BodyKind) -> list[Chunk]:
@@ -334,11 +337,11 @@ class Decoder:
             chunks = self._frames(self._sse.feed(body))
         except FrameTooLarge as error:
             chunks = self._frames(error.frames)
-        if self.finished or self.data_frames or b"\n" in body.strip():
+        if self.finished or self.data_frames:
             return chunks + self.end()
-        return chunks + self._give_up(
-            failure("STREAM_CLOSED", "the JSON answer is cut off; try again", subkind="clean_eof")
-        )
+        cut = failure("STREAM_CLOSED", "the JSON answer is cut off; try again", subkind="clean_eof")
+        said = frames.reported_in_text(body, dialect=self._dialect, profile=self.profile)
+        return chunks + self._give_up(said or cut)
 
     def _document(self) -> Any | None:
         try:

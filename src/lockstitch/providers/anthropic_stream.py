@@ -14,8 +14,9 @@ from ..schema.profiles import Profile
 from ..schema.usage import Usage
 from ..wire import strict_json
 from .call_slots import CallDelta
-from .event_translator import EventTranslator, number_of, object_of, objects_of, text_of
+from .event_translator import EventTranslator, object_of, objects_of, text_of
 from .openai_chat_usage import count
+from .openai_chat_values import number_of
 from .response import Reason
 from .translator import Mint
 
@@ -90,11 +91,14 @@ class AnthropicStream(EventTranslator):
                 self._builder.note("unknown_event", f"an event of type {kind!r}")
 
     def _whole(self, value: Mapping[str, Any]) -> bool:
-        if not isinstance(value.get("content"), list):
+        content = value.get("content")
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        if not isinstance(content, list):
             return False
         self._model = text_of(value.get("model")) or self._model
         self._usage(object_of(value.get("usage")))
-        self._blocks(objects_of(value.get("content")))
+        self._blocks(objects_of(content))
         self._label(value.get("stop_reason"))
         self._builder.reason("stop")
         return True
@@ -195,9 +199,17 @@ class AnthropicStream(EventTranslator):
             self._builder.call_arguments(index, whole)
         if index in self._opaque:
             block, pieces = self._opaque.pop(index)
-            if any(pieces):
-                block = {**block, "input": _parsed("".join(pieces))}
+            if any(pieces) and (whole_input := self._input("".join(pieces))) is not None:
+                block = {**block, "input": whole_input}
             self._builder.block(Opaque(protocol=self.dialect, value=block), visible=True)
+
+    def _input(self, text: str) -> dict[str, Any] | None:
+        """The input of a provider's own tool; None if it was cut, for only an object can be given back."""
+        try:
+            return strict_json.arguments(strict_json.well_formed(text))
+        except strict_json.InvalidJson as error:
+            self._builder.note("invalid_arguments", f"a tool of the provider: {error.reason}")
+            return None
 
     def _sign(self, index: Hashable, signature: Any) -> None:
         if isinstance(signature, str) and signature:
@@ -247,13 +259,6 @@ def _input_text(value: Any) -> str:
     if value is None or value in ({}, ""):
         return ""
     return value if isinstance(value, str) else strict_json.encoded(value)
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return strict_json.parse(strict_json.well_formed(text))
-    except strict_json.InvalidJson:
-        return text
 
 
 def _bedrock_metrics(value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -74,6 +74,8 @@ class CallDelta:
     """An earlier entry of the same list went before it, so it cannot continue what came in an earlier
     delta.
     """
+    whole_slot: bool = False
+    """The slot is known to be that of one call: whatever it says, it opens no other."""
 
 
 class CallSlots:
@@ -145,7 +147,7 @@ class CallSlots:
             return self._find_in_fresh_slot(delta)
         if delta.id is not None and (known := self._by_slot.get((delta.slot, delta.id))) is not None:
             return known
-        return None if self._opens(last, delta) else last
+        return None if not delta.whole_slot and self._opens(last, delta) else last
 
     def _find_unnumbered(self, delta: CallDelta) -> Call | None:
         if delta.id is not None and delta.id in self._by_id:

@@ -169,8 +169,3 @@ def object_of(value: Any) -> Mapping[str, Any]:
 def objects_of(value: Any) -> list[Mapping[str, Any]]:
     """The objects of a list, or none for every other type."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def number_of(value: Any) -> int | None:
-    """An index: a whole number; None for every other type."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -41,7 +41,7 @@ def parse(
 
 
 def _parse_leniently(data: bytes, notebook: NoteBook | None, keep_halves: Callable[[], None] | None) -> Any:
-    text = _decoded(data, notebook)
+    text = _decoded(data, notebook).removeprefix("\ufeff")
     if strict_json.depth(text) > strict_json.MAX_DEPTH:
         raise InvalidJson(f"nested deeper than {strict_json.MAX_DEPTH}")
     try:

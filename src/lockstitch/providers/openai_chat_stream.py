@@ -6,7 +6,9 @@ the same builder and give the same chunks. Whatever a gateway sends, nothing rai
 Sources: openai-python 3.57.0 (openai/types/chat/chat_completion_chunk.py);
 https://api-docs.deepseek.com/guides/thinking_mode.md (reasoning_content) and
 https://github.com/mistralai/client-python (src/mistralai/client/models: content as a list of parts), read
-2026-11-30. What gateways do beside them: docs/notes.md.
+2026-11-30; https://openrouter.ai/docs/features/multimodal/image-generation (images),
+https://github.com/openai/openai-python/issues/2507 (audio) and the model OpenRouterStreamChoice of
+https://api.koog.ai (an error within a choice), read 2026-12-01. What gateways do beside them: docs/notes.md.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -28,6 +30,7 @@ from .openai_chat_replay import DETAILS, EXTRA_CONTENT, ReasoningDetails, text_o
 from .openai_chat_usage import usage_of
 from .openai_chat_values import (
     identity_of,
+    image_of,
     number_of,
     objects_of,
     reasoning_in,
@@ -67,6 +70,8 @@ class _Delta(msgspec.Struct, gc=False):
     function_call: None = None
     refusal: None = None
     reasoning_details: None = None
+    images: None = None
+    audio: None = None
 
 
 class _Choice(msgspec.Struct, gc=False):
@@ -76,6 +81,7 @@ class _Choice(msgspec.Struct, gc=False):
     message: None = None
     text: None = None
     usage: None = None
+    error: None = None
 
 
 class _ChatChunk(msgspec.Struct, gc=False):
@@ -254,6 +260,9 @@ class OpenAiChatStream:
     def _value(self, value: Any, event: str) -> None:
         if not isinstance(value, dict):
             self._builder.note("frame_not_object", f"a frame holds a JSON {type_name(value)}, not an object")
+            for one in value if isinstance(value, list) else ():  # a list of them, where there should be one
+                if isinstance(one, dict):
+                    self._value(one, event)
             return
         reported = frames.reported(value, event=event, dialect="openai-chat", profile=self._profile)
         if reported is not None:
@@ -264,6 +273,9 @@ class OpenAiChatStream:
             usage = value["x_groq"].get("usage")
         if reported is None:
             for choice in objects_of(value.get("choices")):
+                if choice.get("error"):  # OpenRouter's place for an error of one choice
+                    self._value({"error": choice["error"]}, event)
+                    continue
                 self._choice(choice)
                 if not isinstance(usage, dict):  # Moonshot reports it inside the choice
                     usage = choice.get("usage")
@@ -301,14 +313,28 @@ class OpenAiChatStream:
             self._say(reasoning, content if isinstance(content, str) else None)
         if isinstance(refusal := delta.get("refusal"), str):
             self._builder.text(refusal)
+        self._media(delta)
         for position, entry in enumerate(objects_of(delta.get("tool_calls"))):
             index = ("message", position) if whole else number_of(entry.get("index"))
             call = self._entry(slot_of(number, index), *identity_of(entry), follows=position > 0)
             extra = entry.get(EXTRA_CONTENT)
             if call is not None and isinstance(extra, dict) and extra:
                 call.replay = self._replay({EXTRA_CONTENT: extra})
-        if isinstance(legacy := delta.get("function_call"), dict):
+        # Beside the new field the old one says the same again.
+        if isinstance(legacy := delta.get("function_call"), dict) and not delta.get("tool_calls"):
             self._entry(slot_of(number, "function_call"), *identity_of(legacy), follows=False)
+
+    def _media(self, delta: Mapping[str, Any]) -> None:
+        """Images of a model behind OpenRouter, and what is said in the audio of OpenAI's."""
+        for entry in objects_of(delta.get("images")):
+            picture = image_of(entry)
+            if picture is None:
+                self._builder.note("unknown_content_part", "images holds an entry without an image")
+            else:
+                self._builder.block(picture, visible=True)
+        audio = delta.get("audio")
+        if isinstance(audio, dict) and isinstance(audio.get("transcript"), str):
+            self._builder.text(audio["transcript"])
 
     def _parts(self, parts: list[Any], reasoning: str) -> None:
         """Content as a list of typed parts (Mistral), behind reasoning from a field of its own."""

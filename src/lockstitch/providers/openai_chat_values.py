@@ -1,10 +1,13 @@
 """Reading the values of a chat frame of any shape: what counts, and nothing for everything else."""
 
+import re
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Final
 
+from ..schema.blocks import Base64Source, Image, UrlSource
 from ..wire import strict_json
 
+_DATA_URL: Final = re.compile(r"data:(image/[\w.+-]{1,60});base64,(?=.)")
 _REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 
 
@@ -54,6 +57,17 @@ def _arguments_text(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else strict_json.encoded(value)
+
+
+def image_of(entry: Mapping[str, Any]) -> Image | None:
+    """The image of an entry that has its address, or itself in the address."""
+    inner = entry.get("image_url")
+    url = inner.get("url") if isinstance(inner, dict) else inner
+    if not isinstance(url, str):
+        return None
+    if found := _DATA_URL.match(url):
+        return Image(media_type=found[1], source=Base64Source(url[found.end() :]))
+    return Image(media_type="image/*", source=UrlSource(url)) if url.startswith("https://") else None
 
 
 def objects_of(value: Any) -> Iterator[dict[str, Any]]:

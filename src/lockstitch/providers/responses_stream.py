@@ -21,8 +21,9 @@ from ..schema.usage import Usage
 from ..wire import strict_json
 from . import frames
 from .call_slots import CallDelta
-from .event_translator import EventTranslator, number_of, object_of, objects_of, text_of
+from .event_translator import EventTranslator, object_of, objects_of, text_of
 from .openai_chat_usage import count
+from .openai_chat_values import number_of
 from .translator import Mint
 
 _Kind: TypeAlias = Literal["message", "reasoning", "call", "other"]
@@ -247,6 +248,7 @@ class ResponsesStream(EventTranslator):
                 text_of(wire.get("call_id")) or None,
                 text_of(wire.get("name")) or None,
                 _arguments_text(wire.get("arguments")),
+                whole_slot=item.id is not None and wire.get("id") == item.id,
             )
         )
         if call_id := text_of(wire.get("call_id")):
