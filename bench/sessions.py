@@ -13,8 +13,7 @@ def run(rounds: int, everything: bool) -> Report:
     """At the pace of a model: what many sessions cost, keep in memory and hold up."""
     del everything
     with server("stream_server.py") as address:
-        base_url = f"{address}/texts-{EVENTS}/arguments-0/calls-1-paced/v1"
-        few, many = (_contender(base_url, number) for number in (FEW, MANY))
+        few, many = (_contender(address, number) for number in (FEW, MANY))
         measured = measure([few, many], rounds)
     columns, rows = cpu_rows(measured, "us per event")
     figures = [run.figures for run in measured[many.title]]
@@ -60,7 +59,10 @@ def run_flat_out(rounds: int, everything: bool) -> Report:
     return Report("Concurrent sessions, flat out", method, columns, rows, goals)
 
 
-def _contender(base_url: str, sessions: int) -> Contender:
-    order = {"base_url": base_url, "sessions": sessions, "watch": sessions == MANY}
+def _contender(address: str, sessions: int) -> Contender:
+    url = f"{address}/texts-{EVENTS}/arguments-0/calls-1"
+    order: dict[str, object] = {"base_url": f"{url}-paced/v1", "sessions": sessions}
+    if sessions == MANY:
+        order |= {"watch": True, "first_url": f"{url}/v1"}
     units = EVENTS * sessions
     return Contender("agents", "sessions.py", order, units, "project", f"{sessions:,} sessions", sessions)

@@ -2,7 +2,8 @@
 
 An order is `{"base_url": ..., "sessions": N}`, at once, or one after the other with `"in_turn": true`. With
 `"watch": true` a run also tells the lag of the event loop (how late a timer of a few milliseconds fires)
-while all sessions stream, and the memory of each.
+while all sessions stream, and the memory of each: what the process takes beyond a process that has served
+one session, whose `"first_url"` does not pace.
 """
 
 import asyncio
@@ -23,10 +24,15 @@ def agents() -> worker.Contender:
     from lockstitch import Agent
 
     folder = tempfile.TemporaryDirectory(prefix="bench-sessions-")
-    before_kib = _resident_kib()
+    before_kib = 0
 
     async def run(order: Mapping[str, Any]) -> int | Mapping[str, float]:
-        agent = Agent("generic:m", base_url=order["base_url"], store=Path(folder.name), environ={})
+        nonlocal before_kib
+        store = Path(folder.name)
+        agent = Agent("generic:m", base_url=order["base_url"], store=store, environ={})
+        if not before_kib and "first_url" in order:
+            await Agent("generic:m", base_url=order["first_url"], store=store, environ={}).run("Go.")
+            before_kib = _resident_kib()
         sessions, gauge, watched = order["sessions"], Gauge(), order.get("watch", False)
         started = 0
 

@@ -7,7 +7,7 @@ kept as they came. The others are joined, each once, so that the whole stays lin
 from io import StringIO
 from typing import Final
 
-PIECES_MAX: Final = 64
+PIECES_MAX: Final = 32
 
 
 class Pieces:
