@@ -72,6 +72,8 @@ class ResultLines:
     """Whether the lines are a unified diff."""
     more: int = 0
     """Lines that are not shown."""
+    of: str = ""
+    """Which call it answers, where its line does not stand right above."""
 
 
 Item: TypeAlias = UserText | AnswerText | NoteLine | CallLine | ResultLines

@@ -77,7 +77,8 @@ class Painter:
 
 def _result(item: ResultLines) -> Text:
     good = item.outcome == "done"
-    head = f"  {item.outcome}" + (f", {item.detail}" if item.detail else "")
+    of = f"{item.of}: " if item.of else ""
+    head = f"  {of}{item.outcome}" + (f", {item.detail}" if item.detail else "")
     text = Text(head, style="dim" if good else "yellow")
     for line in item.lines:
         text.append(f"\n  {line}", style=_line_style(line) if item.diff else "dim")

@@ -36,8 +36,8 @@ def plain(item: Item) -> Iterator[str]:
             yield f"-- {text}"
         case CallLine(name, summary):
             yield f"* {name} {summary}".rstrip()
-        case ResultLines(name, outcome, detail, lines, _, more):
-            yield f"  {name}: {outcome}" + (f", {detail}" if detail else "")
+        case ResultLines(name, outcome, detail, lines, _, more, of):
+            yield f"  {of or name}: {outcome}" + (f", {detail}" if detail else "")
             yield from (f"  | {line}" for line in lines)
             if more:
                 yield f"  | … {more} more lines"

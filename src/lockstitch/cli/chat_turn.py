@@ -1,12 +1,16 @@
 """A turn told to a view: what becomes of each event of the runtime, and what goes on meanwhile."""
 
 import time
-from dataclasses import dataclass
-from typing import Protocol, assert_never
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, assert_never
 
 from ..agent import events
 from ..agent.api import Session
+from ..history.ladder import told as in_words
 from ..schema.blocks import Text
+from ..schema.events import TurnEndReason
+from ..schema.failures import Failure
 from ..schema.usage import Usage
 from . import chat_why
 from .chat_items import CallLine, Item, NoteLine, Tone, UserText, call_line, one_line, result_lines, safe
@@ -39,6 +43,16 @@ class View(Protocol):
         ...
 
 
+OF_CHARS: Final = 60
+"""Of the call that a result names."""
+ENDINGS: Final[Mapping[TurnEndReason, str]] = {
+    "length": "the answer is cut off (/continue goes on)",
+    "budget": "a limit is reached",
+    "approval": "nobody could be asked",
+}
+"""How a turn ended, where its reason is no word for people."""
+
+
 @dataclass(slots=True)
 class Status:
     """What goes on now; views read it."""
@@ -64,6 +78,11 @@ class TurnTeller:
         self._reasons = reasons
         self._steered: list[str] = list(session.queued)
         self._seen = len(session.messages)
+        self._failed: Failure | None = None
+        """Of the last attempt, as long as it may be what ends the turn."""
+        self._above: str | None = None
+        """The call whose line was shown last."""
+        self._calls: dict[str, CallLine] = {}
 
     def typed_ahead(self, text: str) -> None:
         """It waits in the queue; it is shown when it is said."""
@@ -72,6 +91,9 @@ class TurnTeller:
     def tell(self, event: events.UserEvent) -> None:
         """Show one event."""
         self._show_taken()
+        self._tell_failed(event)
+        if not isinstance(event, events.ToolFinished | events.ToolProgress):
+            self._above = None
         match event:
             case events.TextDelta(text=text):
                 self._activity("answering")
@@ -80,8 +102,8 @@ class TurnTeller:
             case events.ReasoningDelta(text=text):
                 self._activity("thinking")
                 self.status.streamed_chars += len(text)
-            case events.ToolStarted(name=name, arguments=arguments):
-                self._tool_started(call_line(name, arguments))
+            case events.ToolStarted(call_id=call_id, name=name, arguments=arguments):
+                self._tool_started(call_id, call_line(name, arguments))
             case events.ToolProgress(text=text):
                 self.status.progress = one_line(text.rstrip("\n").rpartition("\n")[2])
             case events.ToolFinished():
@@ -90,18 +112,14 @@ class TurnTeller:
                 self._activity("waiting for your answer")
             case events.AttemptDiscarded(failure=failure):
                 self._view.withdraw()
-                said = one_line(f"{failure.code}: {failure.message}", 200)
-                self._told(f"the model call failed: {said}", chat_why.of_failure(failure))
+                self._failed = failure
             case events.Retrying(retry=retry, delay_ms=delay_ms, code=code, of=of):
                 what = "retry" if of == "answer" else "summary: retry"
                 self._activity(f"{what} {retry} after {code}, in {delay_ms / 1000:.1f} s")
             case events.Repaired():
                 self._view.settle()
-                kinds = sorted({anomaly.kind for anomaly in event.anomalies})
-                way = "" if event.rung == "normal" else f" (sent as {event.rung})"
                 self._told(
-                    f"request repaired{way}: {', '.join(kinds) or 'nothing left out'}",
-                    chat_why.of_repair(event),
+                    f"request mended: {in_words(event.rung, event.anomalies)}", chat_why.of_repair(event)
                 )
             case events.Compacted(tokens_before=before, tokens_after=after):
                 self._view.settle()
@@ -127,15 +145,28 @@ class TurnTeller:
         if not self.status.stopping:
             self.status.activity = text
 
-    def _tool_started(self, line: CallLine) -> None:
+    def _tell_failed(self, event: events.UserEvent) -> None:
+        """A model call that failed, unless the end of the turn says the same."""
+        failure, self._failed = self._failed, None
+        if failure is None or (isinstance(event, events.TurnEnded) and event.failure == failure):
+            return
+        said = one_line(f"{failure.code}: {failure.message}", 200)
+        self._told(f"the model call failed: {said}", chat_why.of_failure(failure))
+
+    def _tool_started(self, call_id: str, line: CallLine) -> None:
         self._view.settle()
         self._view.show(line)
+        self._above, self._calls[call_id] = call_id, line
         self.status.progress = ""
         self._activity(f"running {line.name}")
 
     def _tool_finished(self, event: events.ToolFinished) -> None:
         self._view.settle()
         item = result_lines(event)
+        call = self._calls.pop(event.call_id, None)
+        if self._above != event.call_id:
+            item = replace(item, of=one_line(f"{call.name} {call.summary}" if call else item.name, OF_CHARS))
+        self._above = None
         self._view.show(item)
         self.status.progress = ""
         self._activity("waiting for the model")
@@ -152,7 +183,7 @@ class TurnTeller:
             return
         why = event.failure.message if event.failure is not None else ""
         detail = "; ".join(part for part in (why, event.detail) if part)
-        line = f"turn {event.reason}" + (f": {detail}" if detail else "")
+        line = ENDINGS.get(event.reason, f"turn {event.reason}") + (f": {detail}" if detail else "")
         if event.failure is not None:
             self._told(line, chat_why.of_failure(event.failure), "bad")
         else:
