@@ -106,7 +106,7 @@ CASES: dict[str, tuple[list[Body], list[Body]]] = {
             SessionStart(1, "s"),
             CompactionStart("c", "manual"),
             CompactionCall("c", 900),
-            CompactionCall("c", 900, usage=Usage(850, 2, cache_read_tokens=50)),
+            CompactionCall("c", 900, spent=Usage(850, 2, cache_read_tokens=50)),
         ],
         [CompactionEnd("c", applied=False, usage=Usage(1_750, 2, cache_read_tokens=50, estimated=True))],
     ),

@@ -374,8 +374,8 @@ async def test_calls_for_a_summary_that_a_kill_cut_off_are_billed() -> None:
     before = world.store.read_log("s").splitlines(keepends=True)
     bodies = await world.bodies()
     calls = [n for n, body in enumerate(bodies) if isinstance(body, log.CompactionCall)]
-    assert [bodies[n].usage for n in calls[:2]] == [None, None], "a refusal costs nothing"
-    assert bodies[calls[2]].usage.input_tokens == 5_000
+    assert [bodies[n].spent for n in calls[:2]] == [None, None], "a refusal costs nothing"
+    assert bodies[calls[2]].spent.input_tokens == 5_000
     for call in calls:
         store = MemoryStore()
         async with Agent(ScriptedModel(["x"]), store=store, environ={}).open("s"):
@@ -386,7 +386,7 @@ async def test_calls_for_a_summary_that_a_kill_cut_off_are_billed() -> None:
         answered = (body.usage for body in bodies[:call] if isinstance(body, log.AssistantMessage))
         asked = Usage(input_tokens=bodies[call].input_estimate, estimated=True)
         assert asked.input_tokens > 100
-        assert spent == sum(answered, Usage()) + (bodies[call].usage or Usage()) + asked
+        assert spent == sum(answered, Usage()) + (bodies[call].spent or Usage()) + asked
     assert summary.usage.input_tokens > 5_000
 
 

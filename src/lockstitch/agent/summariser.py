@@ -179,7 +179,7 @@ class Summariser:
 
     async def _call(self, wire: WireRequest, tokens: int) -> _Answer | Failure:
         world = self._world
-        world.append(CompactionCall(self._compaction, input_estimate=tokens, usage=self.usage))
+        world.append(CompactionCall(self._compaction, input_estimate=tokens, spent=self.usage))
         await world.log.flush()
         ratio = None if self._window is None else tokens / self._window
         said: list[str] = []

@@ -201,8 +201,8 @@ class CompactionCall(_Body, frozen=True):
     """Of the compaction."""
     input_estimate: int = 0
     """Estimated prompt tokens, used if the process ends before the call has."""
-    usage: Usage | None = None
-    """Of the compaction's calls that ended before this one."""
+    spent: Usage | None = None
+    """Of the compaction's calls that ended before this one. Not ``usage``: its summary or end bills it."""
 
 
 class CompactionSummary(_Body, frozen=True):

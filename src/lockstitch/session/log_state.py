@@ -290,7 +290,7 @@ def _fold_compaction_start(state: LogState, seq: int, body: CompactionStart) -> 
 def _fold_compaction_call(state: LogState, seq: int, body: CompactionCall) -> None:
     if body.id == state.compaction:
         sent = Usage(input_tokens=max(body.input_estimate, 0), estimated=True)
-        state.compaction_spent = sent if body.usage is None else body.usage + sent
+        state.compaction_spent = sent if body.spent is None else body.spent + sent
 
 
 def _fold_compaction_summary(state: LogState, seq: int, body: CompactionSummary) -> None:
