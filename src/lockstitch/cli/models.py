@@ -40,7 +40,8 @@ def models(*, provider: str | None, as_json: bool) -> int:
         counts = {name: sum(model.provider == name for model in wanted) for name in settings.profiles}
         lines = [_profile_line(profile, counts[name]) for name, profile in settings.profiles.items()]
     else:
-        lines = [_model_line(model) for model in wanted]
+        width = max((len(f"{model.provider}:{model.model}") for model in wanted), default=0)
+        lines = [_model_line(model, width) for model in wanted]
     for line in lines:
         sys.stdout.write(line + "\n")
     tell(settings.notices)
@@ -65,9 +66,10 @@ def _profile_line(profile: Profile, count: int) -> str:
     return f"{profile.name:18} {profile.protocol:20} {known:12} {where}  {_key_state(profile)}".rstrip()
 
 
-def _model_line(model: KnownModel) -> str:
+def _model_line(model: KnownModel, width: int) -> str:
     window = f"{model.facts.context_window:>9,}" if model.facts.context_window else f"{'?':>9}"
-    return f"{model.provider}:{model.model}  {window} tokens  {_price_text(model.facts)}"
+    name = f"{model.provider}:{model.model}"
+    return f"{name:{width}}  {window} tokens  {_price_text(model.facts)}"
 
 
 def _price_text(facts: Facts) -> str:
