@@ -10,8 +10,12 @@ import pytest
 from chat_streams import body, call, delta, end, ending_of, notes_of
 
 from lockstitch.history.decode import Decoded, decode
-from lockstitch.providers.call_slots import ID_MAX, NAME_MAX
-from lockstitch.schema.blocks import ToolCall
+from lockstitch.history.project import project
+from lockstitch.providers.call_slots import ID_MAX, NAME_MAX, is_signed
+from lockstitch.providers.catalog import profile
+from lockstitch.providers.dialects import encode, violations
+from lockstitch.schema.blocks import Text, ToolCall, ToolResult
+from lockstitch.schema.messages import Message, Options, Request
 
 HUGE = "x" * 2_000_000
 SIGNED = "call_4f__thought__" + "A9z/+=" * 10_000
@@ -129,3 +133,47 @@ def test_the_name_of_a_model_beside_many_blocks_is_short() -> None:
     assert len(msgspec.json.encode(decoded.content)) < 2000
     events = [{"type": "message_start", "message": {"model": HUGE}}, *anthropic("c", "ls")]
     assert len(json.dumps(decode(body(events), "anthropic-messages").to_json())) < 2000
+
+
+def conversation(call_id: str) -> list[Message]:
+    return [
+        Message("user", (Text("Go."),)),
+        Message("assistant", (ToolCall(call_id, "ls", "{}"),), provider="generic", model="m"),
+        Message("tool", (ToolResult(call_id, (Text("x"),)),)),
+    ]
+
+
+WHOLE_IDS: dict[str, tuple[str, str, bool]] = {
+    "any gateway may be LiteLLM": ("generic", "normal", True),
+    "after a refusal ids are short": ("generic", "strict", False),
+    "a provider with a limit of its own has none of it": ("openai", "normal", False),
+    "nor has one with another protocol": ("anthropic", "normal", False),
+}
+
+
+@pytest.mark.parametrize("case", WHOLE_IDS)
+def test_an_id_with_a_signature_goes_back_whole_where_it_may_be_looked_for(case: str) -> None:
+    name, rung, whole = WHOLE_IDS[case]
+    target = profile(name)
+    projected = project(conversation(SIGNED), target, model="m", rung=rung)
+    asked, answered = [
+        block.id if isinstance(block, ToolCall) else block.call_id
+        for message in projected.messages
+        for block in message.content
+        if isinstance(block, ToolCall | ToolResult)
+    ]
+    assert asked == answered
+    assert (asked == SIGNED) is whole
+    wire = encode(Request("m", projected.messages, "", (), Options()), target)
+    assert violations(wire.body, wire.dialect, target) == []
+
+
+def test_a_long_id_without_a_signature_is_still_too_long() -> None:
+    (found,) = violations(
+        encode(Request("m", tuple(conversation("x" * 65)), "", (), Options()), profile("generic")).body,
+        "openai-chat",
+        profile("generic"),
+    )
+    assert found.rule == "call_id_invalid"
+    for odd in (f"a b{SIGNED}", "call__thought__", SIGNED + "x" * ID_MAX):
+        assert not is_signed(odd)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from ..schema.errors import CallerError
 from ..schema.messages import Message, Role
 from ..schema.profiles import Profile, Protocol
@@ -152,6 +154,8 @@ def policy(
         raise CallerError(f"no ladder rung is called {rung!r}; there are {', '.join(RUNGS)}")
     protocol = profile.protocol
     strict = rung != "normal"
+    if strict and profile.signed_ids:
+        profile = msgspec.structs.replace(profile, signed_ids=False)
     anthropic, gemini = protocol == "anthropic-messages", protocol == "gemini"
     alternate = anthropic or gemini or profile.strict_alternation or strict
     return Policy(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from ..providers.call_slots import is_signed
 from ..schema.profiles import Profile
 
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -24,6 +25,7 @@ class WireIds:
 
     def __init__(self, profile: Profile) -> None:
         self._allowed = re.compile(f"(?:{profile.id_pattern})+")
+        self._signed = profile.signed_ids
         self._least = profile.id_exact or 1
         self._max = profile.id_exact or profile.id_max
         self._length = profile.id_exact or min(_MINTED_LENGTH, self._max)
@@ -33,9 +35,11 @@ class WireIds:
 
     def keeps(self, raw: str) -> bool:
         """Whether the next call would keep the id ``raw``."""
-        if raw in self._used or not self._least <= len(raw) <= self._max:
+        if raw in self._used:
             return False
-        return self._allowed.fullmatch(raw) is not None
+        if self._least <= len(raw) <= self._max and self._allowed.fullmatch(raw) is not None:
+            return True
+        return self._signed and is_signed(raw)
 
     def keep(self, raws: Sequence[str]) -> None:
         """``assign`` for calls that each keep their id."""

@@ -5,6 +5,7 @@ and let several calls share one number. The rules here are the product's promise
 established, is never erased or altered (docs/decisions/0011 to 0013).
 """
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,8 +16,14 @@ from ..wire.json_scan import ObjectScan
 ID_MAX: Final = 128 * 1024
 """Characters of a call's id. LiteLLM writes a thought's signature into it, which takes kilobytes
 (https://github.com/BerriAI/litellm/issues/41534, read 2026-12-01)."""
+_SIGNED: Final = re.compile(r"[!-~]*__thought__[!-~]+")
 NAME_MAX: Final = 1024
 """Characters of a call's name; no provider takes more than 128."""
+
+
+def is_signed(id: str) -> bool:
+    """Whether an id holds the signature of a thought."""
+    return len(id) <= ID_MAX and _SIGNED.fullmatch(id) is not None
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
+from .call_slots import is_signed
 from .rule_texts import (
     ARRAY,
     OBJECT,
@@ -296,7 +297,9 @@ class ChatRules:
             self._open[""] = None
             return
         profile = self._profile
-        if len(call_id) > profile.id_max:
+        if profile.signed_ids and is_signed(call_id):
+            pass  # its gateway wants it back whole
+        elif len(call_id) > profile.id_max:
             self._add("call_id_invalid", within, f"{len(call_id)} characters, at most {profile.id_max}")
         elif profile.id_exact is not None and len(call_id) != profile.id_exact:
             self._add("call_id_invalid", within, f"{len(call_id)} characters, must be {profile.id_exact}")

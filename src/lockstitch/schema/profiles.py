@@ -39,6 +39,8 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     id_max: int = 64
     id_exact: int | None = None
     """Exact length of a call id (mistral: 9)."""
+    signed_ids: bool = False
+    """An id with a thought's signature in it (LiteLLM) goes back as it came, whatever its length."""
     vision: bool = True
     strict_alternation: bool = False
     prefill: bool = False
