@@ -78,6 +78,7 @@ class Replaying:
     """A fold that is saved: it keeps the events, so that whoever opens a session gets all of them."""
 
     version = "events"
+    restored = 0
 
     def __init__(self) -> None:
         self.reset()
@@ -97,17 +98,15 @@ class Replaying:
     def restore(self, data: bytes, next_seq: int) -> None:
         self.events = pickle.loads(zlib.decompress(data))
         self.next_seq = next_seq
-        Checkpointed.restored += 1
+        Replaying.restored += 1
 
 
-class Checkpointed(FileStore):
-    """Gives every opening a fold that is saved as often as it can be."""
-
-    restored = 0
+class Saved:
+    """Mixed into a store: gives every opening a fold that is saved as often as it can be."""
 
     async def open(self, session_id: str, *, fold: Fold | None = None, **options: Any) -> SessionLog:
         replaying = Replaying()
-        log = await super().open(session_id, fold=replaying, **options)
+        log: SessionLog = await super().open(session_id, fold=replaying, **options)  # type: ignore[misc]
         for event in replaying.events if fold is not None else ():
             fold(event)
         append = log.append
@@ -122,9 +121,36 @@ class Checkpointed(FileStore):
         return log
 
 
-class CheckpointedDirectories(Directories):
+class SavedFiles(Saved, FileStore):
+    pass
+
+
+class SavedInDatabase(Saved, SqliteStore):
+    pass
+
+
+class SavedDirectories(Directories):
     def store(self) -> FileStore:
-        return Checkpointed(self.root, calls=Unsynced(), index=False, save_after_bytes=1)
+        return SavedFiles(self.root, calls=Unsynced(), index=False, save_after_bytes=1)
+
+
+class SavedDatabase(Database):
+    def store(self) -> SqliteStore:
+        return SavedInDatabase(self.path, durable=False, save_after_bytes=1)
+
+
+class SavedSuite(StoreSuite):
+    """Logs are cut, damaged and replaced beside checkpoints of what they were before."""
+
+    async def test_here_they_are_used(self, stored: SavedDirectories | SavedDatabase) -> None:
+        store = stored.store()
+        log = await store.open("s")
+        log.append(*every_kind())
+        await log.close()
+        before = Replaying.restored
+        await (await store.open("s")).close()
+        await store.close()
+        assert Replaying.restored == before + 1
 
 
 class Memory:
@@ -149,24 +175,12 @@ class TestFileStore(StoreSuite):
         return Directories(tmp_path / "sessions")
 
 
-class TestFileStoreWithCheckpoints(StoreSuite):
-    """Logs are cut, damaged and replaced beside checkpoints of what they were before."""
-
+class TestFileStoreWithCheckpoints(SavedSuite):
     byte_step = 3
 
     @pytest.fixture
-    def stored(self, tmp_path: Path) -> CheckpointedDirectories:
-        return CheckpointedDirectories(tmp_path / "sessions")
-
-    async def test_here_they_are_used(self, stored: CheckpointedDirectories) -> None:
-        store = stored.store()
-        log = await store.open("s")
-        log.append(*every_kind())
-        await log.close()
-        before = Checkpointed.restored
-        await (await store.open("s")).close()
-        await store.close()
-        assert Checkpointed.restored == before + 1
+    def stored(self, tmp_path: Path) -> SavedDirectories:
+        return SavedDirectories(tmp_path / "sessions")
 
 
 class TestSqliteStore(StoreSuite):
@@ -175,6 +189,14 @@ class TestSqliteStore(StoreSuite):
     @pytest.fixture
     def stored(self, tmp_path: Path) -> Database:
         return Database(tmp_path / "deep" / "sessions.db")
+
+
+class TestSqliteStoreWithCheckpoints(SavedSuite):
+    byte_step = 7
+
+    @pytest.fixture
+    def stored(self, tmp_path: Path) -> SavedDatabase:
+        return SavedDatabase(tmp_path / "deep" / "sessions.db")
 
 
 class TestMemoryStore(StoreSuite):

@@ -16,7 +16,7 @@ from test_file_store import FaultyCalls
 from lockstitch import Agent
 from lockstitch.agent.session_fold import SessionFold
 from lockstitch.llm.retry import RetryPolicy
-from lockstitch.schema.events import Body, Event, NoteEvent, Title, TurnStart, Undo
+from lockstitch.schema.events import Body, Event, NoteEvent, SessionStart, Title, TurnStart, Undo
 from lockstitch.session.bundle import export_session, import_session
 from lockstitch.session.checkpoint_file import CHECKPOINT_NAME, KEY_NAME
 from lockstitch.session.file_calls import FileCalls
@@ -24,6 +24,7 @@ from lockstitch.session.file_store import FileStore
 from lockstitch.session.housekeeping import fork, repair
 from lockstitch.session.memory_store import MemoryStore
 from lockstitch.session.saving import SAVE_AFTER_BYTES, SavingFold
+from lockstitch.session.sqlite_store import SqliteStore
 from lockstitch.session.store import SessionLog
 from lockstitch.testing.scripted_model import ScriptedModel
 from lockstitch.testing.session_samples import a_tool_turn
@@ -519,3 +520,33 @@ async def test_an_agent_asks_the_same_whether_its_session_has_checkpoints_or_not
     assert await conversation(store) == expected
     await store.close()
     assert len(restored) > 10
+
+
+# --- in a database -----------------------------------------------------------------------------------------
+
+
+async def test_a_session_of_a_database_has_one_beside_its_lock(tmp_path: Path) -> None:
+    store, fold = SqliteStore(tmp_path / "s.db", durable=False, save_after_bytes=1), CountedFold()
+    log = await store.open("s", fold=fold)
+    taken(log, fold, *turns(1, 3))
+    await log.close()
+    found = tmp_path / "s.db-locks" / "s" / CHECKPOINT_NAME
+    assert stat.S_IMODE(found.stat().st_mode) == 0o600
+    behind, whole = CountedFold(), CountedFold()
+    await (await store.open("s", fold=behind)).close()
+    assert (behind.restored, behind.given) == (1, 0)
+    await (await store.open("s", fold=whole, strict=True)).close()
+    assert (whole.restored, whole.given) == (0, 37)
+    assert fold_values(behind) == fold_values(whole) == fold_values(fold)
+    await store.remove("s")
+    assert not found.exists(), "what is said in it must be gone when the trash is"
+    await store.restore("s")
+    behind = CountedFold()
+    log = await store.open("s", fold=behind)
+    assert (behind.restored, behind.given) == (0, 37)
+    taken(log, behind, *turns(4, 1))
+    await log.close()
+    assert found.exists()
+    await store.rewrite_log("s", [encode(0, 1, SessionStart(1, "s"))])
+    assert not found.exists()
+    await store.close()

@@ -10,14 +10,12 @@ from typing import Final, NamedTuple
 from lockstitch.schema.errors import CallerError
 from lockstitch.wire.jsonl import encode
 
-from .checkpoint import Checkpoint
-from .checkpoint_file import write_checkpoint
 from .file_calls import FileCalls, read_range, write_new_file
 from .file_create import create_directory
 from .file_sink import LOG_NAME, FileSink
 from .lock import SessionLock, acquire
 from .log_reader import Fold, LogReader
-from .log_reading import LogBytes, LogReading, read_behind_checkpoint, read_whole
+from .log_reading import LogBytes, LogReading, read_behind_checkpoint, read_whole, saver_of
 from .log_state import LogState
 from .mending import corruption, first_record, implied_start, mend, open_report
 from .names import directory_name
@@ -141,7 +139,9 @@ class Opening:
         self._cut_torn_end(fd, reader)
         report = open_report(reader, created=created, files=files)
         file = files[0] if len(files) == 1 else f"{DAMAGED_NAME}/" if files else ""
-        saver = self._saver(reading)
+        saver = saver_of(
+            reading, self._fold, self._calls, self._directory, after_bytes=self._save_after_bytes
+        )
         admitted = mend(reader, implied_start(self._id, self._cwd), file=file, fold=self._fold)
         assert reader.scanner.end_offset is not None
         sink = FileSink(self._calls, self._directory / LOG_NAME, fd, reader.scanner.end_offset)
@@ -163,20 +163,6 @@ class Opening:
         if not whole and isinstance(self._fold, SavingFold):
             reading = read_behind_checkpoint(self._calls, self._directory, log, self._id, self._fold)
         return reading or read_whole(log, self._id, self._fold)
-
-    def _saver(self, reading: LogReading) -> Saver | None:
-        """None if the fold cannot be saved, or if a later opening could not go on from what it had saved."""
-        fold, reader, digest = self._fold, reading.reader, reading.digest
-        if not isinstance(fold, SavingFold) or not reader.is_sound:
-            return None
-        if digest.length != reader.scanner.end_offset or reader.scanner.unterminated:
-            return None
-        digest.cut()
-
-        def write(checkpoint: Checkpoint, fold_version: str) -> int:
-            return write_checkpoint(self._calls, self._directory, checkpoint, fold_version)
-
-        return Saver(fold, digest, write, after_bytes=self._save_after_bytes, saved=reading.saved)
 
     def _copy_aside(self, fd: int, damage: list[Damage]) -> tuple[str, ...]:
         """Copy each damaged place that has no copy yet; their names, relative to the session's directory."""

@@ -1,4 +1,4 @@
-"""Reading a whole log file through a fold: from its checkpoint on where that fits, else from the beginning.
+"""Reading a whole log through a fold: from its checkpoint on where that fits, else from the beginning.
 
 Every byte is read and checked either way. What lies before the checkpoint must be byte for byte what was once
 scanned, judged and folded; what lies behind it is scanned, judged and folded now. Anything unusual in that
@@ -7,14 +7,15 @@ of the whole, which alone sees all there is to judge it by.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from .checkpoint import Checkpoint, LogDigest
-from .checkpoint_file import read_checkpoint
+from .checkpoint_file import read_checkpoint, write_checkpoint
 from .file_calls import FileCalls
 from .log_reader import Fold, FoldFailedError, LogReader
-from .saving import SavingFold
+from .saving import Saver, SavingFold
 from .scan import Damage
 
 
@@ -76,6 +77,23 @@ def read_behind(
     except FoldFailedError:
         return None  # if the fold is at fault, it is so again with the whole log
     return LogReading(reader, damage, digest, (checkpoint.length, file_size)) if reader.is_sound else None
+
+
+def saver_of(
+    reading: LogReading, fold: Fold | None, calls: FileCalls, directory: Path, *, after_bytes: int
+) -> Saver | None:
+    """What saves checkpoints of a log that was read and is to be written on, once its torn end is cut off.
+
+    None if the fold cannot be saved, or if a later opening could not go on from what it had saved.
+    """
+    reader, digest = reading.reader, reading.digest
+    if not isinstance(fold, SavingFold) or not reader.is_sound:
+        return None
+    if digest.length != reader.scanner.end_offset or reader.scanner.unterminated:
+        return None
+    digest.cut()
+    write = partial(write_checkpoint, calls, directory)
+    return Saver(fold, digest, write, after_bytes=after_bytes, saved=reading.saved)
 
 
 def _feed(pieces: Iterator[bytes], reader: LogReader, digest: LogDigest) -> list[Damage]:

@@ -10,6 +10,7 @@ import apsw
 from lockstitch.schema.errors import CallerError
 
 from .blobs import source_of
+from .checkpoint_file import remove_checkpoint
 from .file_calls import FileCalls
 from .file_open import no_session
 from .lock import acquire
@@ -66,7 +67,8 @@ class SqliteKeeping:
             touch(connection, number)
             return f"backup {backup} in {self._file.path}"
 
-        with self._locked(session_id):
+        with self._locked(session_id) as directory:
+            remove_checkpoint(FileCalls(), directory)
             return self._file.write(change)
 
     def remove(self, session_id: str) -> str:
@@ -75,7 +77,8 @@ class SqliteKeeping:
             now = time.time_ns() // 1_000_000
             connection.execute("UPDATE sessions SET trashed_ms = ? WHERE number = ?", (now, number))
 
-        with self._locked(session_id):
+        with self._locked(session_id) as directory:
+            remove_checkpoint(FileCalls(), directory)  # it must not outlive the session, which may be purged
             self._file.write(change)
         return f"the trash of {self._file.path}"
 
@@ -108,8 +111,11 @@ class SqliteKeeping:
         return number
 
     @contextmanager
-    def _locked(self, session_id: str) -> Iterator[None]:
-        """Hold the session's lock. Raises SessionBusyError; CallerError for an unknown session."""
+    def _locked(self, session_id: str) -> Iterator[Path]:
+        """Hold the session's lock; the directory where that is.
+
+        Raises SessionBusyError; CallerError for an unknown session.
+        """
         directory = self._locks / directory_name(session_id)
         with self._file.reading() as connection:
             if find(connection, session_id) is None:
@@ -117,7 +123,7 @@ class SqliteKeeping:
         FileCalls().make_directory(directory)
         lock = acquire(directory, session_id)
         try:
-            yield
+            yield directory
         finally:
             lock.close()
 

@@ -83,14 +83,13 @@ class SqliteSource:
         return True
 
     def state(self) -> tuple[str, int]:
-        size = "SELECT coalesce(max(start + length(data)), 0) FROM pieces WHERE session = ?"
         rewritten = "SELECT count(*) FROM backups WHERE session = ?"
         with told(self._file.path), self._file.reading() as connection:
             number = find(connection, self._id)
             if connection is None or number is None:
                 return "", 0
             times = connection.execute(rewritten, (number,)).get
-            return f"{number}.{times}", int(connection.execute(size, (number,)).get or 0)
+            return f"{number}.{times}", size_of(connection, number)
 
     def fingerprint(self) -> str:
         return ""  # the time of its last change is the stamp
@@ -99,7 +98,7 @@ class SqliteSource:
         with told(self._file.path), self._file.reading() as connection:
             number = find(connection, self._id)
             if connection is not None and number is not None:
-                yield from _range(connection, number, offset, 2**62)
+                yield from read_range(connection, number, offset, 2**62)
 
     def busy(self) -> bool:
         return owner(self._locks / directory_name(self._id)) is not None
@@ -143,7 +142,7 @@ def touch(connection: apsw.Connection, number: int) -> None:
 def copy_aside(connection: apsw.Connection, number: int, places: Sequence[Damage]) -> None:
     """Keep the bytes of each damaged place that has no copy yet."""
     for place in places:
-        data = b"".join(_range(connection, number, place.offset, place.offset + place.length))
+        data = b"".join(read_range(connection, number, place.offset, place.offset + place.length))
         row = (number, place.offset, place.digest, data)
         connection.execute("INSERT OR IGNORE INTO damaged VALUES (?, ?, ?, ?)", row)
 
@@ -158,7 +157,14 @@ def cut(connection: apsw.Connection, number: int, end: int) -> None:
     )
 
 
-def _range(connection: apsw.Connection, number: int, start: int, end: int) -> Iterator[bytes]:
+def size_of(connection: apsw.Connection, number: int) -> int:
+    """Bytes of a log."""
+    size = "SELECT coalesce(max(start + length(data)), 0) FROM pieces WHERE session = ?"
+    return int(connection.execute(size, (number,)).get or 0)
+
+
+def read_range(connection: apsw.Connection, number: int, start: int, end: int) -> Iterator[bytes]:
+    """The bytes of a log from one place to another, in its pieces."""
     query = (
         "SELECT start, data FROM pieces "
         "WHERE session = ?1 AND start < ?3 AND start + length(data) > ?2 ORDER BY start"

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -14,11 +15,13 @@ from .file_calls import FileCalls
 from .file_open import no_session
 from .lock import SessionLock, acquire
 from .log_reader import Fold, LogReader
+from .log_reading import LogBytes, LogReading, read_behind_checkpoint, read_whole, saver_of
 from .mending import corruption, first_record, implied_start, mend, open_report
 from .names import directory_name
-from .scan import Damage
+from .saving import SAVE_AFTER_BYTES, SavingFold
+from .scan import PIECE_BYTES
 from .sqlite_database import SqliteFile
-from .sqlite_log import PieceSink, SqliteBlobs, copy_aside, cut, find, insert, make, read_pieces
+from .sqlite_log import PieceSink, SqliteBlobs, copy_aside, cut, find, insert, make, read_range, size_of
 from .store import SessionLog
 
 
@@ -38,6 +41,7 @@ class SqliteOpening:
         cwd: str,
         fold: Fold | None,
         committer: Committer,
+        save_after_bytes: int = SAVE_AFTER_BYTES,
     ) -> None:
         self._file = file
         self._lock_directory = locks / directory_name(session_id)
@@ -45,6 +49,7 @@ class SqliteOpening:
         self._cwd = cwd
         self._fold = fold
         self._committer = committer
+        self._save_after_bytes = save_after_bytes
         self._cancelled = threading.Event()
 
     def cancel(self) -> None:
@@ -53,12 +58,12 @@ class SqliteOpening:
     def view(self) -> SessionLog:
         """Read the session as it lies there, maybe while another process writes it."""
         number = self._number()
-        reader, _ = self._read(number)
+        reader = self._read(number, whole=True).reader
         return self._shown(reader, number, reader.state.too_new or "it was opened read-only")
 
     def read(self) -> LogReader:
         """Read the log through ``fold``. Raises CallerError if there is no such session."""
-        return self._read(self._number())[0]
+        return self._read(self._number(), whole=True).reader
 
     def write(self, *, create: bool, strict: bool) -> SessionLog:
         """Open the session for its one writer."""
@@ -68,13 +73,14 @@ class SqliteOpening:
         lock = acquire(self._lock_directory, self._id)
         try:
             number, created = self._file.write(self._find_or_make)
-            reader, damage = self._read(number)
+            reading = self._read(number, whole=created or strict)
+            reader = reading.reader
             if (too_new := reader.state.too_new) is not None:
                 lock.close()
                 return self._shown(reader, number, too_new)
             if strict and (error := corruption(reader, self._id)) is not None:
                 raise error
-            return self._mended(reader, damage, number, lock, created=created)
+            return self._mended(reading, number, lock, created=created)
         except BaseException:
             lock.close()
             raise
@@ -100,24 +106,30 @@ class SqliteOpening:
         connection.execute("INSERT INTO pieces VALUES (?, 0, ?)", (number, start))
         return number, True
 
-    def _read(self, number: int) -> tuple[LogReader, list[Damage]]:
-        """The log's reader at its end, and all damage in order."""
-        reader = LogReader(self._id, self._fold)
-        damage: list[Damage] = []
+    def _read(self, number: int, *, whole: bool) -> LogReading:
         with self._file.reading() as connection:
             assert connection is not None
-            for data in read_pieces(connection, number):
-                if self._cancelled.is_set():
-                    raise CancelledOpeningError
-                damage += reader.feed(data)
-        return reader, damage + reader.end()
 
-    def _mended(
-        self, reader: LogReader, damage: list[Damage], number: int, lock: SessionLock, *, created: bool
-    ) -> SessionLog:
+            def pieces(start: int, end: int) -> Iterator[bytes]:
+                for piece in _joined(read_range(connection, number, start, end)):
+                    if self._cancelled.is_set():
+                        raise CancelledOpeningError
+                    yield piece
+
+            log, reading = LogBytes(size_of(connection, number), pieces), None
+            if not whole and isinstance(self._fold, SavingFold):
+                calls = FileCalls()
+                reading = read_behind_checkpoint(calls, self._lock_directory, log, self._id, self._fold)
+            return reading or read_whole(log, self._id, self._fold)
+
+    def _mended(self, reading: LogReading, number: int, lock: SessionLock, *, created: bool) -> SessionLog:
+        reader, damage = reading.reader, reading.damage
         end = reader.scanner.end_offset
         assert end is not None
         report = open_report(reader, created=created)
+        saver = saver_of(
+            reading, self._fold, FileCalls(), self._lock_directory, after_bytes=self._save_after_bytes
+        )
         added = mend(reader, implied_start(self._id, self._cwd), file="", fold=self._fold).data
         if reader.scanner.unterminated:
             added = b"\n" + added
@@ -132,6 +144,8 @@ class SqliteOpening:
 
             self._file.write(change)
             sink.end += len(added)
+        if saver is not None:
+            saver.took(added)
         return SessionLog(
             self._id,
             path=None,
@@ -140,5 +154,19 @@ class SqliteOpening:
             blobs=SqliteBlobs(self._file, number),
             committer=self._committer,
             sink=sink,
+            saver=saver,
             release=lock.close,
         )
+
+
+def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes in larger pieces: a commit's are some records, and reading costs something a piece."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= PIECE_BYTES:
+            yield b"".join(held)
+            held, size = [], 0
+    yield b"".join(held)

@@ -21,6 +21,7 @@ from .log_reader import Fold, FoldFailedError
 from .mending import check_report
 from .names import directory_name
 from .reports import CheckReport, Hits, Listing, SessionInfo, latest_first
+from .saving import SAVE_AFTER_BYTES
 from .sqlite_database import SqliteFile, told
 from .sqlite_keeping import SqliteKeeping
 from .sqlite_log import PieceSink, SqliteSource, insert
@@ -28,7 +29,8 @@ from .sqlite_open import SqliteOpening
 from .store import SessionLog
 
 LOCKS_SUFFIX: Final = "-locks"
-"""Of the directory beside the database with a lock per session: SQLite's own last for a transaction only."""
+"""Of the directory beside the database with a lock per session: SQLite's own last for a transaction only. The
+sessions' checkpoints lie there as well."""
 INDEX_SUFFIX: Final = "-index"
 
 T = TypeVar("T")
@@ -42,12 +44,13 @@ class SqliteStore:
     the disk: for tests.
     """
 
-    def __init__(self, path: Path, *, durable: bool = True) -> None:
+    def __init__(self, path: Path, *, durable: bool = True, save_after_bytes: int = SAVE_AFTER_BYTES) -> None:
         self.path = Path(path)
         self._file = SqliteFile(self.path, durable=durable)
         self._locks = self.path.with_name(self.path.name + LOCKS_SUFFIX)
         self._index = SessionIndex(self.path.with_name(self.path.name + INDEX_SUFFIX))
         self._committer = Committer(self._commit)
+        self._save_after_bytes = save_after_bytes
         self._keeping = SqliteKeeping(self._file, self._locks)
 
     async def open(
@@ -105,7 +108,13 @@ class SqliteStore:
 
     def _opening(self, session_id: str, cwd: str, fold: Fold | None) -> SqliteOpening:
         return SqliteOpening(
-            self._file, self._locks, session_id, cwd=cwd, fold=fold, committer=self._committer
+            self._file,
+            self._locks,
+            session_id,
+            cwd=cwd,
+            fold=fold,
+            committer=self._committer,
+            save_after_bytes=self._save_after_bytes,
         )
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
