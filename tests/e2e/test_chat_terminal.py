@@ -73,7 +73,7 @@ def test_a_denial_reaches_the_model_with_its_reason(cli: Cli, chat: Chat) -> Non
     terminal = chat("--session", "s")
     terminal.until("new session s")
     terminal.line("Do it.")
-    terminal.until("? $ echo no", "allow? y: once · s: shell(echo *)")
+    terminal.until("? $ echo no", "allow? y: once · n [why]: no · s: shell(echo *)")
     terminal.line("yes but later")
     terminal.until("queued: yes but later", "allow? y: once")
     terminal.line("no, it is late")
@@ -266,7 +266,7 @@ def test_what_is_allowed_for_the_session_is_not_asked_again(cli: Cli, chat: Chat
     terminal = chat("--session", "s")
     terminal.until("new session s")
     terminal.line("Say both.")
-    terminal.until("allow? y: once · s: shell(echo *) in this session")
+    terminal.until("allow? y: once · n [why]: no · s: shell(echo *) in this session")
     terminal.line("s")
     terminal.until("allowed, for this session", "Both.")
     assert outcomes(cli, "s") == ["done", "done"]
@@ -341,3 +341,7 @@ def test_who_comes_back_sees_what_was_said_last(cli: Cli, chat: Chat) -> None:
     terminal.line("/model deepseek:deepseek-reasoner")
     terminal.until("deepseek-reasoner, in")
     assert terminal.all().count("Hello, you.") == 1, "the same session is not told again"
+    terminal.keys("C-d")
+    assert terminal.until_ended() == 0
+    plain = chat("--session", "s", "--plain")
+    plain.until("> Hi there.", "Hello, **you**.")

@@ -35,6 +35,8 @@ class UserText:
     """What the user said."""
 
     text: str
+    echoed: bool = True
+    """Whether it was typed here, so that a plain terminal shows it already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +151,19 @@ def last_exchange(session: Session) -> list[Item]:
             if len(answer) > RECAP_CHARS:
                 answer = "…\n\n" + answer[-RECAP_CHARS:]
             prompt = text if len(text) <= RECAP_CHARS else text[:RECAP_CHARS] + "…"
-            return [UserText(safe(prompt)), *([AnswerText(safe(answer))] if answer else [])]
+            return [UserText(safe(prompt), echoed=False), *([AnswerText(safe(answer))] if answer else [])]
         if message.role == "assistant" and text:
             said.append(text)
     return []
 
 
 def choices(asked: events.ApprovalNeeded) -> str:
-    """The answers there are."""
+    """The answers there are; first those that a narrow terminal must not cut off."""
     remembered = ""
     if asked.rule:
         rule = one_line(asked.rule, 60)
         remembered = f" · s: {rule} in this session · a: {rule} always"
-    return f"y: once{remembered} · n [why]: no"
+    return f"y: once · n [why]: no{remembered}"
 
 
 def _result(

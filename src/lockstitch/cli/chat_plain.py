@@ -59,8 +59,8 @@ class LineView:
 
     def show(self, item: Item) -> None:
         self._end_line()
-        if isinstance(item, UserText) and self.interactive:
-            return  # it stands there: the terminal echoed it
+        if isinstance(item, UserText) and item.echoed and self.interactive:
+            return  # it stands there: the terminal showed it
         for line in plain(item):
             self._write(line + "\n")
 
