@@ -54,8 +54,9 @@ class TextPrinter:
             case events.AttemptDiscarded(failure=failure):
                 self._withdraw()
                 self._note(f"attempt failed: {failure.code}: {failure.message}")
-            case events.Retrying(retry=retry, delay_ms=delay_ms):
-                self._note(f"retry {retry} in {delay_ms / 1000:.1f} s", dim=True)
+            case events.Retrying(retry=retry, delay_ms=delay_ms, code=code, of=of):
+                what = "retry" if of == "answer" else f"no summary ({code}): retry"
+                self._note(f"{what} {retry} in {delay_ms / 1000:.1f} s", dim=True)
             case events.Repaired(anomalies=anomalies, rung=rung):
                 self._note(f"request mended: {told(rung, anomalies)}")
             case events.Compacted(tokens_before=before, tokens_after=after):
