@@ -10,7 +10,9 @@ from .file_calls import FileCalls, read_range, write_all
 from .scan import PIECE_BYTES, Scanner
 
 LOG_NAME: Final = "log.jsonl"
-_UNSYNCED_MAX_BYTES: Final = 8 * 1024 * 1024  # kept to be written again if a later sync fails
+_UNSYNCED_MAX_BYTES: Final = 64 * 1024
+"""Of each log, kept to be written again if a later sync fails. An answer at a model's pace fills it in a
+minute or two, so a thousand at once sync some ten times a second beside what is waited for."""
 
 
 class FileSink:
