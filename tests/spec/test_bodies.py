@@ -6,15 +6,19 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from chat_streams import DONE, body, call, calls_of, delta, end, ending_of, entry, frame, notes_of, text_of
 
+from lockstitch.history import answer_size
+from lockstitch.history import decode as decode_module
 from lockstitch.history.decode import Decoded, Decoder, decode
 from lockstitch.providers.classify import recovery_of
 from lockstitch.providers.response_blocks import BLOCKS_MAX
 from lockstitch.schema.blocks import ToolCall
 from lockstitch.schema.chunks import Finish
 from lockstitch.schema.errors import CallerError
+from lockstitch.wire import jsonl
 
 STREAM = body([delta("ok"), *end("stop")])
 COMPLETION = {
@@ -309,6 +313,44 @@ def test_blocks_beyond_their_limit_end_the_response(name: str) -> None:
     assert (failure.code, failure.retryable, recovery_of(failure)) == ("OUTPUT_LIMIT", False, "none")
     assert not any(isinstance(block, ToolCall) for block in decoder.result.content)
     assert [type(chunk) for chunk in chunks].count(Finish) == 1 and type(chunks[-1]) is Finish
+
+
+def raw_controls(count: int) -> bytes:
+    """Bytes that are one each in the body, and six in JSON."""
+    return b'data: {"choices":[{"delta":{"content":"' + b"\x01" * count + b'"}}]}\n\n' + body(end("stop"))
+
+
+def numbers(count: int) -> bytes:
+    args = b",".join([b"1e15"] * count)
+    call = b'{"functionCall":{"name":"ls","args":{"p":[' + args + b"]}}}"
+    return b'data: {"candidates":[{"content":{"parts":[' + call + b']},"finishReason":"STOP"}]}\n\n'
+
+
+SWELLING: dict[str, tuple[str, bytes, str]] = {
+    "control characters in text": ("openai-chat", raw_controls(200_000), "OUTPUT_LIMIT"),
+    "numbers in arguments": ("gemini", numbers(70_000), "OUTPUT_LIMIT"),
+    "what is not too large": ("gemini", numbers(40_000), "tool_calls"),
+}
+
+
+@pytest.mark.parametrize("name", SWELLING)
+@pytest.mark.parametrize("size", [997, 1 << 30], ids=["in pieces", "whole"])
+def test_an_answer_that_no_record_would_hold_is_none(
+    name: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (answer_size, decode_module):
+        monkeypatch.setattr(module, "ANSWER_MAX", 1_000_000)
+        monkeypatch.setattr(module, "LARGE_BYTES", 100_000)
+    dialect, data, ending = SWELLING[name]
+    result = decode([data[at : at + size] for at in range(0, len(data), size)], dialect)
+    assert ending_of(result) == ending
+    assert (result.content == ()) is (ending == "OUTPUT_LIMIT")
+    assert len(msgspec.json.encode(result)) <= 1_001_000
+
+
+def test_a_record_holds_the_largest_answer_and_its_envelope() -> None:
+    assert answer_size.ANSWER_MAX <= jsonl.RECORD_MAX_BYTES - 4 * 1024 * 1024
+    assert answer_size.LARGE_BYTES * 12 <= answer_size.ANSWER_MAX  # what swells most: six bytes, kept twice
 
 
 class TestArguments:

@@ -15,7 +15,7 @@ from ..providers.classify import classify
 from ..providers.dialects import DIALECTS, translator
 from ..providers.note_book import NoteBook
 from ..providers.translator import OVER_OUR_LIMIT, Mint, TranslateAll
-from ..schema.chunks import Chunk, Finish
+from ..schema.chunks import BlockEnd, Chunk, Finish, UsageChunk
 from ..schema.errors import CallerError
 from ..schema.failures import Failure, failure
 from ..schema.notes import Note
@@ -23,6 +23,7 @@ from ..schema.profiles import Profile
 from ..wire import strict_json
 from ..wire.body_kind import BodyKind, Gunzip, GunzipError, sniff
 from ..wire.sse import LINE_MAX, RESPONSE_MAX, Frame, FrameTooLarge, SseDecoder
+from .answer_size import ANSWER_MAX, LARGE_BYTES, first_beyond
 from .assemble import Assembler, Grammar
 from .decoded import Decoded
 
@@ -104,6 +105,8 @@ class Decoder:
         self._sse = SseDecoder(line_max=line_max, response_max=response_max)
         self._response_max = response_max
         self._gunzip: Gunzip | None = None
+        self._read = 0
+        """Bytes of the body so far, decompressed."""
         self._kind: BodyKind | None = None
         self._head = b""
         """The first bytes, as long as they do not say what the body is."""
@@ -212,6 +215,7 @@ class Decoder:
     # ---- bytes -------------------------------------------------------------------------------
 
     def _feed_plain(self, data: bytes) -> list[Chunk]:
+        self._read += len(data)
         if self._kind is not None:
             return self._feed_kind(data)
         head = self._head + data
@@ -282,9 +286,21 @@ class Decoder:
         return self._emit(chunks)
 
     def _emit(self, chunks: list[Chunk]) -> list[Chunk]:
+        if self._read > LARGE_BYTES and (at := first_beyond(chunks)) is not None:
+            chunks = self._cut_short(chunks, at)
         self._grammar.check_all(chunks)
         self._assembler.add_all(chunks)
         return chunks
+
+    def _cut_short(self, chunks: list[Chunk], at: int) -> list[Chunk]:
+        """The chunks of an answer that is too large from ``at`` on: it ends there."""
+        text = f"the answer is larger than {ANSWER_MAX:,} bytes once it is written; ask for less"
+        cause = failure("OUTPUT_LIMIT", text, subkind=OVER_OUR_LIMIT)
+        before = [chunk for chunk in chunks[:at] if not isinstance(chunk, BlockEnd)]
+        if not self._translator.finished:
+            return before + self._translator.fail(cause)
+        usage: list[Chunk] = [chunk for chunk in chunks[at:] if isinstance(chunk, UsageChunk)]
+        return [*before, *usage, Finish("error", cause)]
 
     # ---- endings -----------------------------------------------------------------------------
 
