@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing of framing and of every stream translator: ``./dev fuzz [SECONDS]``.
+"""Coverage-guided fuzzing of framing, stream translators and classification: ``./dev fuzz [SECONDS]``.
 
 Needs the extra ``fuzz`` (atheris). The corpus starts with the field cases and grows in a folder of its own,
 which is kept between runs. A failing input is written to ``tests/recorded/fuzz``; commit it together with the

@@ -10,8 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from lockstitch.history.assemble import Assembler, Grammar
 from lockstitch.history.decode import Decoded, Decoder
+from lockstitch.providers.classify import MESSAGE_CHARS, classify
+from lockstitch.providers.retry_after import LONGEST_S
 from lockstitch.schema.blocks import ToolCall
 from lockstitch.schema.chunks import Chunk, Finish
 from lockstitch.wire import strict_json
@@ -34,6 +38,7 @@ def check(data: bytes) -> None:
     size = data[1] // len(CHAT_PROFILES) + 1
     assert decoded([body[at : at + size] for at in range(0, len(body), size)], dialect, profile) == whole
     check_framing(body, size)
+    check_refusal(body, status=data[1] * 2 + 100)
 
 
 def decoded(reads: list[bytes], dialect: str, profile: str | None) -> Decoded:
@@ -65,6 +70,16 @@ def check_framing(body: bytes, size: int) -> None:
     again = [frame for at in range(0, len(body), size) for frame in pieces.feed(body[at : at + size])]
     assert again + pieces.end() == frames
     assert (one.comments, one.strays) == (pieces.comments, pieces.strays)
+
+
+def check_refusal(body: bytes, *, status: int) -> None:
+    """The same bytes as the body of an error answer, and as what its headers say."""
+    said = body[:200].decode("latin-1")
+    headers = {"retry-after": said, "x-ratelimit-reset": said, "x-ratelimit-remaining": "0", "date": said}
+    for refused in (classify(status, {}, body), classify(429, headers, body, now_s=0.0)):
+        json.dumps(msgspec.to_builtins(refused), allow_nan=False).encode()
+        assert len(refused.message) <= MESSAGE_CHARS and refused.message.isprintable()
+        assert 0 <= (refused.retry_after_s or 0) <= LONGEST_S
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
