@@ -10,9 +10,9 @@ from .file_calls import FileCalls, read_range, write_all
 from .scan import PIECE_BYTES, Scanner
 
 LOG_NAME: Final = "log.jsonl"
-_UNSYNCED_MAX_BYTES: Final = 64 * 1024
-"""Of each log, kept to be written again if a later sync fails. An answer at a model's pace fills it in a
-minute or two, so a thousand at once sync some ten times a second beside what is waited for."""
+_UNSYNCED_MAX_BYTES: Final = 32 * 1024
+"""Of each log, kept to be written again if a later sync fails. An answer at a model's pace fills it in
+about a minute, so a thousand at once sync some twenty times a second beside what is waited for."""
 
 
 class FileSink:
