@@ -97,7 +97,8 @@ TURNS: dict[str, tuple[list[events.UserEvent], list[str]]] = {
     "a safer form is told in words": (
         [events.Repaired("strict", (Anomaly("rung"),))],
         [
-            "-- request mended: sent without fields that only some providers know; a plainer form chosen (/why)"
+            "-- request mended: sent without fields that only some providers know; "
+            "a plainer form chosen (/why)"
         ],
     ),
     "an answer that is cut off says how to go on": (

@@ -401,6 +401,12 @@ MEDIA: dict[str, Case] = {
         ["user see|[image omitted: the request was refused with it]"],
         ["image_omitted"],
     ),
+    "an image where just these were refused": (
+        "generic media=false",
+        [user("see", png())],
+        ["user see|[image omitted: the request was refused with it]"],
+        ["image_omitted"],
+    ),
     "an image of an answer": (
         "generic",
         [user("q"), assistant("x", png()), user("r")],
@@ -666,6 +672,31 @@ BLOCKS: dict[str, Case] = {
         ["user [document omitted: it cannot be sent to this model]"],
         ["block_omitted"],
     ),
+    "a document where media were refused": (
+        "anthropic media=false",
+        [user("see", opaque("document", data="x"))],
+        ["user see|[document omitted: it cannot be sent to this model]"],
+        ["block_omitted"],
+    ),
+    "what a server did where media were refused": (
+        "anthropic media=false",
+        [
+            user("q"),
+            assistant(
+                "x",
+                opaque("server_tool_use", id="s1", name="web_search", input={}),
+                opaque("web_search_tool_result", tool_use_id="s1", content=[]),
+            ),
+            user("r"),
+        ],
+        [
+            "user q",
+            'assistant x|<{"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}>|'
+            '<{"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}>',
+            "user r",
+        ],
+        [],
+    ),
     "a document on a strict rung": (
         "anthropic rung=strict",
         [user(opaque("document"))],
@@ -845,7 +876,7 @@ def policy_of(target: str) -> Policy:
         key: json.loads(value) if value in ("true", "false") or value.isdigit() else value
         for key, value in (setting.split("=") for setting in settings)
     }
-    how = {key: given.pop(key) for key in ("rung", "thinking", "stored") if key in given}
+    how = {key: given.pop(key) for key in ("rung", "thinking", "stored", "media") if key in given}
     return policy(with_overrides(profile(name), name="me", **given), model="m", **how)
 
 
