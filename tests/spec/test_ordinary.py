@@ -74,7 +74,7 @@ def log(turns: int, thinker: str = "") -> list[Message]:
         order = (1, 2) if turn % 2 else (2, 1)  # as they were done
         for number in order:
             add("tool", done(turn, number), requests=sent + 2, answers=(both, number - 1))
-        add("assistant", Text(text=f"Answer {turn}: é世界.", replay=replay), requests=sent + 3)
+        add("assistant", *thought, Text(text=f"Answer {turn}: é世界.", replay=replay), requests=sent + 3)
     return messages
 
 
@@ -113,6 +113,22 @@ def test_a_log_with_reasoning_is_ordinary_to_who_wrote_it(name: str) -> None:
     projector = Projector(policy(profile(name), model="m"))
     projector.extend(log(3, name)[:-1])
     assert projector.projected.anomalies == ()
+    assert all(isinstance(node, tuple) for node in projector._pairing.nodes)
+
+
+def log_of_a_stranger() -> list[Message]:
+    """A log whose reasoning nobody can prove."""
+    hm = Reasoning(text="hm")
+    return [
+        msgspec.structs.replace(one, content=(hm, *one.content)) if one.role == "assistant" else one
+        for one in bare(log(3))
+    ]
+
+
+def test_a_log_with_reasoning_that_stays_behind_is_ordinary_too() -> None:
+    projector = Projector(policy(profile("anthropic"), model="m"))
+    projector.extend(log_of_a_stranger()[:-1])
+    assert {one.kind for one in projector.projected.anomalies} == {"reasoning_dropped"}
     assert all(isinstance(node, tuple) for node in projector._pairing.nodes)
 
 
@@ -266,28 +282,27 @@ def test_a_field_case_is_repaired_the_same_without_the_ordinary(
 SHORTCUTS = {
     "forced True: name not in self._names",
     "without self._open",
+    "without thoughts",
     "without len(results) > 1",  # one is joined to itself
 }
 """Decisions whose other way gives the same requests."""
 
 
 def test_every_decision_matters() -> None:
-    whole: list[tuple[list[Message], set[int]]] = [(log(3), set())]
-    broken = [(history, {4, 6}) for history in BROKEN[""]]
-    thought = [(bare(history), {4, 6}) for history in BROKEN["anthropic"]]
+    def target(name: str, rung: str = "normal") -> Policy:
+        return policy(profile(name), model="m", rung=rung)
+
+    none: set[int] = set()
     cases = [
-        *((history, sent, policy(profile("generic"), model="m")) for history, sent in whole + broken),
-        *((history, sent, policy(profile("anthropic"), model="m")) for history, sent in thought),
-        *(
-            (history, sent, policy(profile(name), model="m", rung=rung))
-            for name, rung in [("deepseek", "normal"), ("generic", "flattened"), ("generic", "digest")]
-            for history, sent in whole
-        ),
-        (log(3, "anthropic"), set(), policy(profile("anthropic"), model="m", rung="no_reasoning")),
-        *(
-            (history, sent, policy(profile("openai-responses"), model="m", rung="strict"))
-            for history, sent in broken
-        ),
+        (log(3), none, target("deepseek")),
+        (log(3), none, target("generic", "flattened")),
+        (log(3), none, target("generic", "digest")),
+        (log(3, "anthropic"), none, target("anthropic", "no_reasoning")),
+        (log(3, "deepseek"), none, target("deepseek")),
+        (log_of_a_stranger(), none, target("deepseek")),
+        *((history, {4, 6}, target("generic")) for history in BROKEN[""]),
+        *((bare(history), {4, 6}, target("anthropic")) for history in BROKEN["anthropic"]),
+        *((history, {4, 6}, target("openai-responses", "strict")) for history in BROKEN[""]),
     ]
     checks = [
         (history, sent, wanted, requests(General, history, wanted, sent)) for history, sent, wanted in cases
@@ -298,6 +313,7 @@ def test_every_decision_matters() -> None:
             test_only_calls_lack_their_reasoning()
             test_a_log_with_reasoning_is_ordinary_to_who_wrote_it("anthropic")
             test_a_log_with_reasoning_is_ordinary_to_who_wrote_it("deepseek")
+            test_a_log_with_reasoning_that_stays_behind_is_ordinary_too()
             for history in LOGS.values():
                 test_a_log_without_defects_is_ordinary_but_for_its_end(history, "generic")
                 test_a_log_without_defects_is_ordinary_but_for_its_end(history, "deepseek")

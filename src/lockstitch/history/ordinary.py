@@ -1,18 +1,20 @@
 """The ordinary part of a history: clean messages in clean order, which is nearly all of a real log.
 
-What the general pass (``pair``, then ``shape``) would give back as it came is passed without it: a message of
-the user as soon as it is there, an answer once nothing can change it any more. Until then it is held;
-whatever else comes goes to the general pass, and what is held goes before it. The request is the same:
-docs/decisions/0115-ordinary-messages-pass-as-they-are.md.
+What the general pass (``pair``, then ``shape``) would give back as it came, or without its reasoning, goes
+around it: a message of the user as soon as it is there, an answer once nothing can change it any more. Until
+then it is held; whatever else comes goes to the general pass, and what is held goes before it. The request is
+the same: docs/decisions/0115-ordinary-messages-pass-as-they-are.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import is_
 from typing import Final
 
 from ..schema.blocks import Block, Reasoning, Replay, Text, ToolCall, ToolResult
 from ..schema.messages import Message, Role
+from ..schema.notes import Anomaly
 from ..wire.strict_json import is_object
-from .clean import clean_value, is_clean
+from .clean import anomaly, clean_value, is_clean
 from .ladder import RUNGS
 from .pair import Pairing
 from .policy import Policy
@@ -43,6 +45,8 @@ class Ordinary:
         """Of the held answer's calls, in order."""
         self._open: dict[str, int] = {}
         """Positions of its calls without a result, by id."""
+        self._left_out: tuple[str, ...] = ()
+        """Why its reasoning stays behind, if it does."""
         self._results: list[Message] = []
         """A message for each of its calls, in order: the result, if it came."""
 
@@ -64,7 +68,7 @@ class Ordinary:
                 self.let_go()
             elif self._held:
                 self._settle()
-            self._pairing.settle((Message(role, message.content),), message)
+            self._pairing.settle(((Message(role, message.content),), ()), message)
             return
         self.let_go()
         self._pairing.add(message)
@@ -77,10 +81,11 @@ class Ordinary:
 
     def _begins(self, message: Message) -> bool:
         """Whether an exchange begins with this answer that may turn out to be ordinary."""
+        self._left_out = ()
         if self._held or self._flat or message.extra is not None or not message.content:
             return False
         calls: dict[str, int] = {}
-        thought = False
+        thoughts: list[Reasoning] = []
         for block in message.content:
             if type(block) is ToolCall:
                 if block.id in calls or not self._is_made(block, message):
@@ -89,21 +94,26 @@ class Ordinary:
             elif calls:
                 return False
             elif type(block) is Reasoning:
-                thought = True
-                if kept_reasoning(block, message, self._policy, in_tool_turn=True) is not block:
-                    return False
+                thoughts.append(block)
             elif not self._is_said(block, message):
                 return False
-        if thought and not calls:
-            return False  # It may only go back beside calls, or behind some.
-        if calls and not thought and self._thought_missing:
+        if not self._pairing.closed() or type(message.content[-1]) is Reasoning:
             return False
-        if not self._pairing.closed():
+        if thoughts and not self._is_thought(message, thoughts, bool(calls)):
+            return False
+        if calls and self._thought_missing and (self._left_out or not thoughts):
             return False
         self._open = calls
         self._results = [message] * len(calls)
         self._ids = list(calls)
         return True
+
+    def _is_thought(self, message: Message, thoughts: Sequence[Reasoning], has_calls: bool) -> bool:
+        """Whether all reasoning of an answer goes back as it is, or none does, which is noted then."""
+        in_tool_turn = has_calls or self._pairing.in_tool_turn
+        kept = [kept_reasoning(one, message, self._policy, in_tool_turn=in_tool_turn) for one in thoughts]
+        self._left_out = tuple(one for one in kept if isinstance(one, str))
+        return len(self._left_out) == len(thoughts) or all(map(is_, kept, thoughts))
 
     def _is_made(self, call: ToolCall, message: Message) -> bool:
         """Whether a call goes out as the model made it."""
@@ -147,11 +157,16 @@ class Ordinary:
 
     def _settle(self) -> None:
         """Pass what is held: nothing can change it any more."""
-        answer, results = self._held[0], self._results
-        said = Message("assistant", answer.content, provider=answer.provider, model=answer.model)
+        answer, results, content = self._held[0], self._results, self._held[0].content
+        anomalies: Sequence[Anomaly] = ()
+        if self._left_out:
+            where = self._pairing.where
+            anomalies = [anomaly("reasoning_dropped", where, detail=why) for why in self._left_out]
+            content = tuple(block for block in content if type(block) is not Reasoning)
+        said = Message("assistant", content, provider=answer.provider, model=answer.model)
         if len(results) > 1 and self._result_role == "user":
             results = [Message("user", tuple(one.content[0] for one in results))]
-        self._pairing.settle((said, *results), answer, self._ids)
+        self._pairing.settle(((said, *results), anomalies), answer, self._ids)
         self._held = []
 
 

@@ -62,8 +62,8 @@ class Exchange:
         return any(slot.wire_id for slot in self.slots)
 
 
-Settled: TypeAlias = tuple[Message, ...]
-"""A message or an answered exchange that is sent as it came: the messages themselves."""
+Settled: TypeAlias = tuple[Sequence[Message], Sequence[Anomaly]]
+"""A message or an answered exchange that needs no shaping: what is sent, and what was left out of it."""
 
 Node: TypeAlias = Plain | Exchange | Settled
 
@@ -92,6 +92,16 @@ class Pairing:
         changed, self._changed = self._changed, len(self.nodes)
         return changed
 
+    @property
+    def in_tool_turn(self) -> bool:
+        """Whether an answer that came now would be one of a turn with calls."""
+        return any(map(_in_tool_turn, self.nodes[-1:]))
+
+    @property
+    def where(self) -> str:
+        """The place of the next message."""
+        return f"messages[{self._count}]"
+
     def closed(self) -> bool:
         """Whether the last node stays as it is, an answer behind it and results of its calls included."""
         last = self.nodes[-1] if self.nodes else None
@@ -114,7 +124,7 @@ class Pairing:
 
     def add(self, message: Message) -> None:
         """Take the next message of the history."""
-        where = f"messages[{self._count}]"
+        where = self.where
         self._count += 1
         rest: list[Block] = []
         calls: list[Block] = []
@@ -266,7 +276,7 @@ def _in_tool_turn(last: Node | None) -> bool:
         case Exchange():
             return last.in_tool_turn or last.has_calls()
         case tuple():
-            return last[0].role == "assistant"
+            return last[0][0].role == "assistant"
         case Plain() | None:
             return False
         case _:

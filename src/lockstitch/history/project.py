@@ -139,8 +139,10 @@ class Projector:
             last = self._out[-1] if self._out else None
             self._joints.append((len(self._out), last, len(self._anomalies), self._images))
             if isinstance(node, tuple):
-                self._join(node[0])
-                self._out += node[1:]  # Results, which join nothing.
+                messages, anomalies = node
+                self._anomalies += anomalies
+                self._join(messages[0])
+                self._out += messages[1:]  # Results, which join nothing.
                 continue
             shaped = shape(node, self.policy, self._budget, self._images)
             self._anomalies += shaped.anomalies
