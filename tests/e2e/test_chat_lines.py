@@ -1,9 +1,11 @@
 """``lockstitch chat`` in a pipe: one prompt or command a line, the same conversation without a terminal."""
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 
-from cli_process import Cli, Ended, call, outcomes, reasons, script_of
+from cli_process import Cli, Ended, call, ended, outcomes, reasons, script_of, wait_until
 
 
 def chat(cli: Cli, *lines: str, arguments: tuple[str, ...] = ("--session", "s")) -> Ended:
@@ -160,3 +162,35 @@ def test_a_tool_does_not_get_the_key_of_a_profile_of_the_users_own(cli: Cli) -> 
     assert cli.kinds("s", "request_header")[0]["provider"] == "mine"
     again = cli("run", "--session", "s", "--base-url", cli.base_url, "--yes", "On.")
     assert again.code == 0, again.err
+
+
+@script_of("One.", "Two.", {"text": "Goal: the till.", "delay_ms": 300}, "Three.")
+def test_a_line_behind_a_compaction_waits_for_it(cli: Cli) -> None:
+    story = "a long story about a till that adds every item and takes the discount off " * 30
+    done = chat(cli, story, story, "/compact", "And then?")
+    assert (done.code, done.err) == (0, "")
+    order = ["> /compact", "older history is now a summary", "> And then?", "Three.", "-- session s is kept"]
+    places = [done.out.index(text) for text in order]
+    assert places == sorted(places)
+
+
+def in_log(cli: Cli) -> str:
+    log = cli.home / "sessions" / "s" / "log.jsonl"
+    return log.read_text() if log.exists() else ""
+
+
+@script_of("One.", "Two.", {"text": "Never.", "delay_ms": 20_000})
+def test_the_end_of_the_input_waits_for_a_compaction_that_is_stopped(cli: Cli) -> None:
+    story = "a long story about a till that adds every item and takes the discount off " * 30
+    to = ["-m", "deepseek:deepseek-chat", "--base-url", cli.base_url, "--session", "s"]
+    process = cli.start("chat", *to, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(f"{story}\n{story}\n/compact\n")
+    process.stdin.flush()
+    wait_until(lambda: "compaction_call" in in_log(cli), "the question for a summary")
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: "compaction_end" in in_log(cli), "its end")
+    done = ended(process)
+    assert done.code == 0
+    assert "stopped; nothing was changed" in done.out
+    assert [end["applied"] for end in cli.kinds("s", "compaction_end")] == [False]

@@ -189,10 +189,10 @@ class Talk:
 
     async def shut(self) -> None:
         """Cancel what runs, and give the session free."""
+        opened, self._opened, self._session = self._opened, None, None
         if self._job is not None:
             self._job.cancel()
             await asyncio.wait({self._job})
-        opened, self._opened, self._session = self._opened, None, None
         if self._answer is not None and not self._answer.done():
             self._answer.set_result("the user left")
         if opened is not None:
