@@ -4,6 +4,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 import pytest
+import test_identity_limits as identities
 import test_pairing as pairing
 import test_projection as properties
 import test_shaping as shaping
@@ -36,7 +37,6 @@ EQUIVALENT: dict[ModuleType, set[str]] = {
         "forced True: '\\x00' in text",  # the same
         "forced False: is_object(text)",  # a shortcut
         "forced False: text.isascii() and (not _SURROGATE_ESCAPE.search(text))",  # a shortcut
-        "forced False: all(map(operator.is_, items, value))",  # an equal list instead of the same
     },
 }
 """Decisions whose other way gives the same requests, and why they are there."""
@@ -67,6 +67,11 @@ def _passes(test: Callable[[], None]) -> Callable[[], bool]:
     return holds
 
 
+def _whole_ids(case: str) -> Callable[[], bool]:
+    test = identities.test_an_id_with_a_signature_goes_back_whole_where_it_may_be_looked_for
+    return _passes(lambda: test(case))
+
+
 def _without_the_ordinary(check: Callable[[], bool]) -> Callable[[], bool]:
     """The check with every message going through the general pass, which ordinary ones are spared."""
 
@@ -90,6 +95,7 @@ CHECKS: list[Callable[[], bool]] = [
     _passes(properties.test_a_whole_turn_with_calls_keeps_its_reasoning_at_deepseek),
     *(_passes(lambda case=case: properties.test_reasoning_goes_back_to_whom_it_came_from(case))
       for case in properties.REASONING),
+    *(_whole_ids(case) for case in identities.WHOLE_IDS),
     *(_passes(lambda case=case: pairing.test_a_fragment_to_be_counted_is_left_alone(case))
       for case in pairing.PAIRING),
     _passes(properties.test_a_rung_that_does_not_exist_is_the_callers_mistake),
