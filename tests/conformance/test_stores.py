@@ -95,7 +95,7 @@ class Replaying:
         events = list(self.events)
         return lambda: zlib.compress(pickle.dumps(events))
 
-    def restore(self, data: bytes, next_seq: int) -> None:
+    def restore(self, data: bytes | memoryview, next_seq: int) -> None:
         self.events = pickle.loads(zlib.decompress(data))
         self.next_seq = next_seq
         Replaying.restored += 1

@@ -52,7 +52,7 @@ class CountedFold(SessionFold):
         super().__call__(event)
         self.given += 1
 
-    def restore(self, data: bytes, next_seq: int) -> None:
+    def restore(self, data: bytes | memoryview, next_seq: int) -> None:
         super().restore(data, next_seq)
         self.restored += 1
 
@@ -509,7 +509,7 @@ async def test_an_agent_asks_the_same_whether_its_session_has_checkpoints_or_not
     restored: list[int] = []
     restore = SessionFold.restore
 
-    def counted(self: SessionFold, data: bytes, next_seq: int) -> None:
+    def counted(self: SessionFold, data: bytes | memoryview, next_seq: int) -> None:
         restore(self, data, next_seq)
         restored.append(next_seq)
 

@@ -69,7 +69,7 @@ class SessionFold:
         context, carried = snapshot(self.context), _saved_carried(self.carried)
         return lambda: msgspec.json.encode(_Saved(carried, saved(context)))
 
-    def restore(self, data: bytes, next_seq: int) -> None:
+    def restore(self, data: bytes | memoryview, next_seq: int) -> None:
         try:
             value = _DECODER.decode(data)
         except (msgspec.MsgspecError, RecursionError) as error:

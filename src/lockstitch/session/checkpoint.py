@@ -28,8 +28,8 @@ class Checkpoint(NamedTuple):
     digest: str
     """Their SHA-256 in hex."""
     state: LogState
-    fold: bytes
-    """What the caller's fold saved of itself."""
+    fold: bytes | memoryview
+    """What the caller's fold saved of itself; of a stored checkpoint a view of it, for it may be large."""
 
 
 class _Maker(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,14 +84,15 @@ def encode(checkpoint: Checkpoint, fold_version: str, key: bytes) -> bytes:
 
 def decode(data: bytes, fold_version: str, key: bytes) -> Checkpoint | None:
     """The checkpoint; None for one of other code or of another key, and for anything else."""
-    line, _, rest = data.partition(b"\n")
+    head_end = data.find(b"\n")
+    state_end = data.find(b"\n", head_end + 1)
+    line, rest = data[: max(head_end, 0)], memoryview(data)[head_end + 1 :]
     head, tail = line[:-_MAC_BYTES], line[-_MAC_BYTES:]
     if not hmac.compare_digest(tail, b'%s%s"}' % (_MAC_START, _mac(key, head, rest))):
         return None
-    state_line, _, fold = rest.partition(b"\n")
     try:
         header = _HEADERS.decode(head + b"}")
-        saved = _STATES.decode(state_line)
+        saved = _STATES.decode(memoryview(data)[head_end + 1 : state_end])
     except (msgspec.MsgspecError, RecursionError):
         return None  # made by other code: of a format that this one does not know
     made_by = msgspec.structs.asdict(_Maker(fold=fold_version))
@@ -101,10 +102,10 @@ def decode(data: bytes, fold_version: str, key: bytes) -> Checkpoint | None:
     state.calls = {(place.message_seq, place.position): place.call for place in saved.calls}
     if state.start is None or state.next_seq != header.records or header.records < 1 or header.bytes < 1:
         return None
-    return Checkpoint(header.bytes, header.sha256, state, fold[:-1])
+    return Checkpoint(header.bytes, header.sha256, state, memoryview(data)[state_end + 1 : -1])
 
 
-def _mac(key: bytes, head: bytes, rest: bytes) -> bytes:
+def _mac(key: bytes, head: bytes, rest: bytes | memoryview) -> bytes:
     mac = hmac.new(key, head, sha256)
     mac.update(rest)
     return mac.hexdigest().encode()

@@ -41,7 +41,7 @@ class SavingFold(Protocol):
         """Take the state as it is now, at little cost; what is returned encodes it, in another thread."""
         ...
 
-    def restore(self, data: bytes, next_seq: int) -> None:
+    def restore(self, data: bytes | memoryview, next_seq: int) -> None:
         """Become what ``save`` was called on. Raises ValueError for what is no such state."""
         ...
 
