@@ -58,9 +58,9 @@ def code_only(source: str) -> str:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column]
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            if isinstance(node.value.value, str) and node.end_lineno is not None:
-                lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
+        text = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(text, ast.Constant) and isinstance(text.value, str) and text.end_lineno is not None:
+            lines[text.lineno - 1 : text.end_lineno] = [""] * (text.end_lineno - text.lineno + 1)
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
@@ -74,7 +74,7 @@ def digest() -> str:
 
 def test_state_of_other_code_is_never_restored() -> None:
     now = digest()
-    assert FOLD_CODE == now, (
+    assert now == FOLD_CODE, (
         "code that decides what a session's log amounts to was changed, so checkpoints of the code before "
         f'must not be used any more: write FOLD_CODE: Final = "{now}" in {path_of(ITSELF)}'
     )
