@@ -16,7 +16,7 @@ from lockstitch.history.decode import Decoded, Decoder, decode
 from lockstitch.providers.classify import recovery_of
 from lockstitch.providers.response_blocks import BLOCKS_MAX
 from lockstitch.schema.blocks import ToolCall
-from lockstitch.schema.chunks import Finish
+from lockstitch.schema.chunks import Finish, TextDelta
 from lockstitch.schema.errors import CallerError
 from lockstitch.wire import jsonl
 
@@ -320,6 +320,12 @@ def raw_controls(count: int) -> bytes:
     return b'data: {"choices":[{"delta":{"content":"' + b"\x01" * count + b'"}}]}\n\n' + body(end("stop"))
 
 
+def many_controls(count: int) -> bytes:
+    """The same in many deltas, none of which is large."""
+    frame = b'data: {"choices":[{"delta":{"content":"' + b"\x01" * 1_000 + b'"}}]}\n\n'
+    return frame * (count // 1_000) + body(end("stop"))
+
+
 def numbers(count: int) -> bytes:
     args = b",".join([b"1e15"] * count)
     call = b'{"functionCall":{"name":"ls","args":{"p":[' + args + b"]}}}"
@@ -346,6 +352,27 @@ def test_an_answer_that_no_record_would_hold_is_none(
     assert ending_of(result) == ending
     assert (result.content == ()) is (ending == "OUTPUT_LIMIT")
     assert len(msgspec.json.encode(result)) <= 1_001_000
+
+
+@pytest.mark.parametrize("size", [997, 1 << 30], ids=["in pieces", "whole"])
+@pytest.mark.parametrize("ends", [True, False], ids=["to its end", "cut"])
+def test_deltas_that_no_record_would_hold_together_end_the_answer(
+    size: int, ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (answer_size, decode_module):
+        monkeypatch.setattr(module, "ANSWER_MAX", 1_000_000)
+        monkeypatch.setattr(module, "LARGE_BYTES", 50_000)
+    usage = b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9}}\n\n'
+    data = usage + many_controls(300_000)
+    data = data if ends else data.removesuffix(body(end("stop")))
+    decoder = Decoder("openai-chat")
+    chunks = [chunk for at in range(0, len(data), size) for chunk in decoder.feed(data[at : at + size])]
+    chunks += decoder.end()
+    assert ending_of(decoder.result) == "OUTPUT_LIMIT"
+    assert decoder.result.usage is not None and decoder.result.usage.input_tokens == 7
+    shown = "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta))
+    assert len(msgspec.json.encode(shown)) <= 1_000_000
+    assert len(msgspec.json.encode(decoder.result)) <= 1_001_000
 
 
 def test_a_record_holds_the_largest_answer_and_its_envelope() -> None:

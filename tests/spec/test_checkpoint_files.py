@@ -403,6 +403,7 @@ async def test_a_checkpoint_that_cannot_be_written_costs_nobody_anything(
     calls.faults = {}
     await store.close()
     assert (root / "s" / "log.jsonl").read_bytes() == before
+    assert list(root.rglob("*.tmp")) == []  # on a full disk it would take the place of the log's next records
     expected = await whole(root)
     shown, found = await opened(root)
     assert everything(root, shown, found) == expected

@@ -12,6 +12,8 @@ EVERY_MS: Final = 200
 """So much of what was shown a killed process may lose, and so often a page's live tail moves. A record is
 twenty times as long as a token: with 50 ms a model of 30 tokens a second had hardly any to join."""
 EVERY_BYTES: Final = 16 * 1024
+RECORD_MAX_CHARS: Final = 1024 * 1024
+"""Of one record: what a single read brought may be a whole answer, and readers take lines whole."""
 
 
 class Coalescer:
@@ -32,10 +34,12 @@ class Coalescer:
         if index != self._index or block != self._block:
             out = self.flush()
             self._index, self._block = index, block
-        self._parts.append(text)
-        self._bytes += len(text) if text.isascii() else len(text.encode())
-        if self._bytes >= EVERY_BYTES:
-            out += self.flush()
+        for start in range(0, len(text), RECORD_MAX_CHARS):
+            piece = text[start : start + RECORD_MAX_CHARS]
+            self._parts.append(piece)
+            self._bytes += len(piece) if piece.isascii() else len(piece.encode())
+            if self._bytes >= EVERY_BYTES:
+                out += self.flush()
         return out
 
     def flush(self) -> tuple[AssistantDelta, ...]:

@@ -19,19 +19,27 @@ ANSWER_MAX: Final = 120 * 1024 * 1024
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def first_beyond(chunks: Sequence[Chunk]) -> int | None:
-    """Where the first chunk is that makes an answer too large, alone (deltas) or together (blocks); None if
-    none does. All ends of blocks must be in ``chunks`` if any is.
-    """
-    size = 0
-    for at, chunk in enumerate(chunks):
-        if isinstance(chunk, BlockEnd):
-            size += len(_encode(chunk))
-            beyond = size > ANSWER_MAX
-        elif isinstance(chunk, TextDelta | ReasoningDelta):
-            beyond = len(chunk.text) > LARGE_BYTES and len(_encode(chunk)) > ANSWER_MAX
-        else:
-            continue
-        if beyond:
-            return at
-    return None
+class AnswerSize:
+    """What one answer comes to as JSON, counted once its body is large."""
+
+    def __init__(self) -> None:
+        self._shown = 0
+        """Of the deltas that were counted; those before take at most six bytes for each of LARGE_BYTES."""
+
+    def first_beyond(self, chunks: Sequence[Chunk]) -> int | None:
+        """Where the first of the next chunks is that makes the answer too large; None if none does.
+
+        Deltas count together, those of earlier calls too: a record may hold many of them, and what a cut
+        stream leaves holds all. So do ends of blocks, which must all be in ``chunks`` if any is.
+        """
+        blocks = 0
+        for at, chunk in enumerate(chunks):
+            if isinstance(chunk, BlockEnd):
+                blocks += len(_encode(chunk))
+            elif isinstance(chunk, TextDelta | ReasoningDelta):
+                self._shown += len(_encode(chunk.text))
+            else:
+                continue
+            if blocks > ANSWER_MAX or self._shown > ANSWER_MAX - 6 * LARGE_BYTES:
+                return at
+        return None

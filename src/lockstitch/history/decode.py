@@ -23,7 +23,7 @@ from ..schema.profiles import Profile
 from ..wire import strict_json
 from ..wire.body_kind import BodyKind, Gunzip, GunzipError, sniff
 from ..wire.sse import LINE_MAX, RESPONSE_MAX, Frame, FrameTooLarge, SseDecoder
-from .answer_size import ANSWER_MAX, LARGE_BYTES, first_beyond
+from .answer_size import ANSWER_MAX, LARGE_BYTES, AnswerSize
 from .assemble import Assembler, Grammar
 from .decoded import Decoded
 
@@ -106,6 +106,7 @@ class Decoder:
         self._response_max = response_max
         self._gunzip: Gunzip | None = None
         self._read = 0
+        self._size = AnswerSize()
         """Bytes of the body so far, decompressed."""
         self._kind: BodyKind | None = None
         self._head = b""
@@ -286,7 +287,7 @@ class Decoder:
         return self._emit(chunks)
 
     def _emit(self, chunks: list[Chunk]) -> list[Chunk]:
-        if self._read > LARGE_BYTES and (at := first_beyond(chunks)) is not None:
+        if self._read > LARGE_BYTES and (at := self._size.first_beyond(chunks)) is not None:
             chunks = self._cut_short(chunks, at)
         self._grammar.check_all(chunks)
         self._assembler.add_all(chunks)

@@ -83,16 +83,20 @@ def _read_file(calls: FileCalls, path: Path, size_max: int) -> bytes | None:
 
 
 def _replace(calls: FileCalls, path: Path, data: bytes) -> None:
-    """Raises OSError, and leaves what was there before."""
+    """Raises OSError, and leaves what was there before and nothing else."""
     temporary = path.with_name(f".{path.name.lstrip('.')}.tmp")
     _remove(calls, temporary)  # of a process that died
     # Never through a link that somebody laid there: a session may have come from elsewhere.
     fd = calls.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
-        write_all(calls, fd, data, 0)
-    finally:
-        calls.close(fd)
-    calls.rename(temporary, path)
+        try:
+            write_all(calls, fd, data, 0)
+        finally:
+            calls.close(fd)
+        calls.rename(temporary, path)
+    except OSError:
+        _remove(calls, temporary)  # on a full disk its place is what the log needs
+        raise
 
 
 def _remove(calls: FileCalls, path: Path) -> None:
