@@ -26,10 +26,11 @@ from lockstitch.schema.events import (
 )
 from lockstitch.schema.failures import failure
 from lockstitch.schema.usage import Usage
-from lockstitch.session.closers import NOT_STARTED, OUTCOME_UNKNOWN, closers
+from lockstitch.session.closers import KEPT_CHARS_MAX, NOT_STARTED, OUTCOME_UNKNOWN, closers
 from lockstitch.session.gate import LogState
 from lockstitch.session.intake import admit
 from lockstitch.testing.session_samples import a_tool_turn, every_kind
+from lockstitch.wire.jsonl import RECORD_MAX_BYTES
 
 STEP: list[Body] = [SessionStart(1, "s"), TurnStart(1), StepStart(1, 1)]
 ATTEMPT: list[Body] = [*STEP, AttemptStart(1, 1, 1, input_estimate=70)]
@@ -144,6 +145,23 @@ def test_wherever_a_session_stops_its_closers_pass_the_gate_and_leave_nothing_op
         admit(state, closing, 0)
         assert closers(state) == []
         admit(state, [TurnStart(state.turns + 1)], 0)
+
+
+def test_what_no_record_would_hold_stays_in_the_deltas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lockstitch.session.closers.KEPT_CHARS_MAX", 7)
+    state = LogState()
+    shown = [
+        AssistantDelta(0, "reasoning", "abc"),
+        AssistantDelta(1, "text", "defg"),
+        AssistantDelta(1, "text", "hi"),
+    ]
+    for body in [*ATTEMPT, *shown, AssistantDelta(2, "text", "j")]:
+        admit(state, [body], 0)
+    closing = closers(state)
+    assert closing[0] == AssistantMessage(
+        "interrupted-3", (Reasoning("abc"), Text("defg")), "interrupted", usage=guess(4)
+    )
+    assert KEPT_CHARS_MAX * 6 <= RECORD_MAX_BYTES - 4 * 1024 * 1024
 
 
 def test_the_model_is_told_whether_it_may_simply_call_again() -> None:

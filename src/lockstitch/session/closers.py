@@ -32,6 +32,8 @@ OUTCOME_UNKNOWN: Final = (
     "harm; otherwise first check what it did."
 )
 
+KEPT_CHARS_MAX: Final = 20 * 1024 * 1024
+"""Of what an interrupted attempt showed: with six bytes for a character as JSON, a record holds that many."""
 _BYTES_PER_TOKEN: Final = 3
 """Of UTF-8. Errs high for prose, and a CJK character is a token. Fixed for ever: repairs must not change."""
 
@@ -72,12 +74,17 @@ def _close_attempt(state: LogState, attempt: OpenAttempt) -> AssistantMessage | 
 
 
 def _visible(deltas: list[AssistantDelta]) -> tuple[Block, ...]:
-    """Text and reasoning with a visible character, one block an index, in the order of appearance."""
+    """Text and reasoning with a visible character, one block an index, in the order of appearance.
+
+    What is beyond KEPT_CHARS_MAX stays in the deltas alone.
+    """
     texts: dict[int, list[str]] = {}
     kinds: dict[int, str] = {}
+    left = KEPT_CHARS_MAX
     for delta in deltas:
         kinds.setdefault(delta.index, delta.block)
-        texts.setdefault(delta.index, []).append(delta.text)
+        texts.setdefault(delta.index, []).append(delta.text[:left])
+        left -= min(len(delta.text), left)
     joined = {index: "".join(pieces) for index, pieces in texts.items()}
     return tuple(
         Text(text) if kinds[index] == "text" else Reasoning(text)
