@@ -311,3 +311,35 @@ def test_a_session_that_the_index_knows_costs_a_listing_one_decoding(
         return found
 
     assert listed(40) - listed(10) == Counter({PARSE: 30})
+
+
+ERRORS = {
+    "frames of chat": ("openai-chat", b'data: {"error":1}\n\n' * MANY),
+    "frames of chat that are no JSON": ("openai-chat", b"event: error\ndata: no\n\n" * MANY),
+    "errors of chat in one list": ("openai-chat", b"data: [" + b'{"error":1},' * MANY + b"{}]\n\n"),
+    "errors of chat in choices": (
+        "openai-chat",
+        b'data: {"choices":[' + b'{"error":1},' * MANY + b"{}]}\n\n",
+    ),
+    "a list as the answer of chat": ("openai-chat", b"[" + b'{"error":1},' * MANY + b"{}]"),
+    "frames of anthropic": ("anthropic-messages", b'data: {"type":"error","error":1}\n\n' * MANY),
+    "a list as the answer of anthropic": ("anthropic-messages", b"[" + b'{"error":1},' * MANY + b"{}]"),
+    "failures of responses": (
+        "openai-responses",
+        b'data: {"type":"response.failed","response":{}}\n\n' * MANY,
+    ),
+    "errors of gemini in one list": ("gemini", b"data: [" + b'{"error":1},' * MANY + b"{}]\n\n"),
+    "a list as the answer of gemini": ("gemini", b"[" + b'{"error":1},' * MANY + b"{}]"),
+}
+
+
+@pytest.mark.parametrize(("dialect", "body"), ERRORS.values(), ids=ERRORS)
+def test_only_the_first_error_of_a_stream_is_classified(dialect: str, body: bytes) -> None:
+    decoder = Decoder(dialect)
+
+    def decode() -> None:
+        decoder.feed(body)
+        decoder.end()
+
+    assert 1 <= calls_of(decode)["classify"] <= 2
+    assert decoder.result.finish.failure is not None

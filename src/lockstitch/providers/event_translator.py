@@ -67,11 +67,10 @@ class EventTranslator(ABC):
             if not isinstance(said, dict):
                 continue
             one = frames.unwrapped(said, self.answer_key)
-            reported = self._reported(one, "")
-            if reported is not None:
-                self._builder.failed(reported)
-            else:
+            if frames.error_in(one, "") is None:
                 known = self._whole(one) or known
+            elif not self._builder.refused and (reported := self._reported(one, "")) is not None:
+                self._builder.failed(reported)
         if not known and not self._builder.terminal_seen:
             self._builder.failed(
                 failure("NOT_AN_API", f"the answer is JSON but nothing of {self.dialect}; check the base URL")

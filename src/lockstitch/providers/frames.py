@@ -113,6 +113,12 @@ def _objects_in_a_row(data: bytes) -> list[bytes] | None:
 
 def reported(value: Mapping[str, Any], *, event: str, dialect: str, profile: Profile) -> Failure | None:
     """The error that a frame, or a whole JSON answer with status 200, reports instead of content."""
+    said = error_in(value, event)
+    return None if said is None else reported_as(said, dialect=dialect, profile=profile)
+
+
+def error_in(value: Mapping[str, Any], event: str) -> Mapping[str, Any] | None:
+    """The error object that a frame of this event type holds, as ``reported_as`` takes it; cheap."""
     said: Any = value.get("error")
     if not said:
         said = None
@@ -126,10 +132,12 @@ def reported(value: Mapping[str, Any], *, event: str, dialect: str, profile: Pro
             or _is_bare_error(value)
         ):
             said = dict(value)
-    if said is None:
-        return None
-    body = {**_siblings(value), "error": said}
-    return classify(None, None, body, dialect=dialect, profile=profile).failure
+    return None if said is None else {**_siblings(value), "error": said}
+
+
+def reported_as(said: Mapping[str, Any], *, dialect: str, profile: Profile) -> Failure:
+    """The failure behind what ``error_in`` found. It reads all wordings there are, so ask for it once."""
+    return classify(None, None, said, dialect=dialect, profile=profile).failure
 
 
 def unwrapped(value: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:

@@ -247,6 +247,8 @@ class OpenAiChatStream:
                 for part in parts:
                     if not self._builder.finished:
                         self._slow_frame(part, event)
+            elif event == "error" and self._builder.refused:
+                return
             elif event == "error":
                 text = data.decode("utf-8", "replace")
                 self._builder.failed(
@@ -264,14 +266,14 @@ class OpenAiChatStream:
                 if isinstance(one, dict):
                     self._value(one, event)
             return
-        reported = frames.reported(value, event=event, dialect="openai-chat", profile=self._profile)
-        if reported is not None:
-            self._builder.failed(reported)
+        said = frames.error_in(value, event)
+        if said is not None and not self._builder.refused:
+            self._builder.failed(frames.reported_as(said, dialect="openai-chat", profile=self._profile))
         self._model = model if isinstance(model := value.get("model"), str) else self._model
         usage = value.get("usage")
         if not isinstance(usage, dict) and isinstance(value.get("x_groq"), dict):
             usage = value["x_groq"].get("usage")
-        if reported is None:
+        if said is None:
             for choice in objects_of(value.get("choices")):
                 if choice.get("error"):  # OpenRouter's place for an error of one choice
                     self._value({"error": choice["error"]}, event)

@@ -84,7 +84,7 @@ class ResponseBuilder:
 
     @property
     def refused(self) -> bool:
-        """An error of the provider came."""
+        """An error of the provider came. A further one changes nothing, and need not be classified."""
         return self._failure is not None
 
     @property
