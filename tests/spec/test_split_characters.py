@@ -12,8 +12,9 @@ from chat_streams import call, delta, end, reasoning_of, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstitch.history.decode import Decoded, decode
+from lockstitch.history.decode import Decoded, Decoder, decode
 from lockstitch.schema.blocks import Opaque, Reasoning, Text, ToolCall
+from lockstitch.schema.chunks import BlockStart, ReasoningDelta, TextDelta
 from lockstitch.wire import strict_json
 
 Events = list[Any]
@@ -275,6 +276,52 @@ def test_a_half_before_an_error_is_kept_as_a_replacement() -> None:
     decoded = both_ways(sse(events), "openai-chat")
     assert (text_of(decoded), decoded.finish.reason) == ("a\ufffd", "error")
     assert notes_of(decoded) == {"lone_surrogate": 1}
+
+
+FOLLOWED: dict[str, tuple[str, Events]] = {
+    "reasoning, then text": (
+        "openai-chat",
+        [delta(reasoning_content="a\ud83d"), delta("b"), delta("c"), *end()],
+    ),
+    "text, then a call": (
+        "openai-chat",
+        [delta("a\ud83d"), call(0, "c", "ls", "{"), call(0, "", "", "}"), *end("tool_calls")],
+    ),
+    "one text block, then another": (
+        "anthropic-messages",
+        [
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a\ud83d"}},
+            {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "b"}},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+            {"type": "message_stop"},
+        ],
+    ),
+    "one part of a message, then another": (
+        "openai-responses",
+        [
+            {"type": "response.output_text.delta", "item_id": "m", "content_index": 0, "delta": "a\ud83d"},
+            {"type": "response.output_text.delta", "item_id": "m", "content_index": 1, "delta": "b"},
+            {"type": "response.completed", "response": {"status": "completed"}},
+        ],
+    ),
+    "a thought, then the answer": ("gemini", gemini([{"text": "a\ud83d", "thought": True}, {"text": "b"}])),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_a_half_that_stays_alone_is_shown_before_the_next_block(name: str, size: int) -> None:
+    dialect, events = FOLLOWED[name]
+    decoder, body = Decoder(dialect), sse(events)
+    chunks = [chunk for at in range(0, len(body), size) for chunk in decoder.feed(body[at : at + size])]
+    chunks += decoder.end()
+    started = [chunk.index for chunk in chunks if isinstance(chunk, BlockStart | TextDelta | ReasoningDelta)]
+    assert started == sorted(started)
+    first = [
+        chunk.text for chunk in chunks if isinstance(chunk, TextDelta | ReasoningDelta) and chunk.index == 0
+    ]
+    assert "".join(first) == "a\ufffd"
+    assert {note.kind: note.count for note in decoder.notes} == {"lone_surrogate": 1}
 
 
 def test_ordinary_deltas_between_halves_are_not_in_the_way_of_other_blocks() -> None:

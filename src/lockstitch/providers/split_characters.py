@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..schema.chunks import BlockEnd, Chunk, ReasoningDelta, TextDelta, ToolCallDelta
+from ..schema.chunks import BlockEnd, BlockStart, Chunk, ReasoningDelta, TextDelta, ToolCallDelta
 from ..schema.notes import Note
 from ..wire.strict_json import REPLACEMENT, well_formed, well_formed_value
 from .note_book import NoteBook
@@ -34,21 +34,27 @@ class SplitCharacters:
         return sorted(self._notebook.notes(), key=lambda note: note.kind)
 
     def mended(self, chunks: list[Chunk]) -> list[Chunk]:
-        """The chunks with whole characters only. Half of one is held back until more of its block comes."""
+        """The chunks with whole characters only. Half of one is held back until more of its block comes; in
+        text or reasoning only as long as nothing else is said, so that no block is shown to go on behind the
+        next one.
+        """
         out: list[Chunk] = []
         for chunk in chunks:
             match chunk:
                 case TextDelta() | ReasoningDelta():
+                    out += self._left_behind(chunk.index)
                     if text := self._joined(chunk, chunk.text):
                         out.append(msgspec.structs.replace(chunk, text=text))
                 case ToolCallDelta():
+                    out += self._left_behind(chunk.index)
                     arguments = self._joined(chunk, chunk.arguments)
                     if arguments or chunk.id or chunk.name:
                         out.append(msgspec.structs.replace(chunk, arguments=arguments))
-                case _ if hasattr(chunk, "kind"):  # the start of another block
+                case BlockStart():
+                    out += self._left_behind(chunk.index)
                     out.append(chunk)
                 case _:
-                    out += self._rest()
+                    out += self._given_up(list(self._held))
                     out.append(self._clean(chunk))
         return out
 
@@ -75,12 +81,20 @@ class SplitCharacters:
             self._notebook.add("lone_surrogate")
         return formed
 
-    def _rest(self) -> list[Chunk]:
-        """What is held back when no more can come."""
-        held, self._held = self._held, {}
-        for _ in held:
+    def _left_behind(self, index: int) -> list[Chunk]:
+        """What is held back of text and reasoning when another block goes on. Calls do take turns."""
+        return self._given_up(
+            [
+                other
+                for other, delta in self._held.items()
+                if other != index and not isinstance(delta, ToolCallDelta)
+            ]
+        )
+
+    def _given_up(self, blocks: list[int]) -> list[Chunk]:
+        for _ in blocks:
             self._notebook.add("lone_surrogate")
-        return [_with(delta, REPLACEMENT) for delta in held.values()]
+        return [_with(self._held.pop(block), REPLACEMENT) for block in blocks]
 
     def _clean(self, chunk: Chunk) -> Chunk:
         whole = chunk.block if isinstance(chunk, BlockEnd) else chunk
