@@ -30,7 +30,7 @@ from .call_slots import ID_MAX, NAME_MAX, Call, CallDelta, CallSlots
 from .classify import bounded
 from .markup_calls import MarkedCall
 from .note_book import NoteBook
-from .response_blocks import BLOCKS_MAX, BlockWriter, Slot, TextKind, finished_block
+from .response_blocks import BLOCKS_MAX, BlockWriter, Slot, finished_block
 from .split_characters import SplitCharacters, rest_of
 from .text_sorter import TextSorter
 from .think_tags import Part
@@ -64,8 +64,6 @@ class ResponseBuilder:
         self._calls = CallSlots(tools)
         self._call_last = False
         """The last thing that came was a call."""
-        self._raw: dict[tuple[TextKind, Hashable], list[str]] = {}
-        """What was said of a numbered part, for ``complete_text`` and ``complete_reasoning``."""
         self._usage: Usage | None = None
         self._reason: Reason | None = None
         self._failure: Failure | None = None
@@ -116,16 +114,10 @@ class ResponseBuilder:
             return
         if self._call_last and is_visible(piece):
             self._call_last = False
-        if part is not None:
-            self._raw.setdefault(("text", part), []).append(piece)
         if self._think.passing:
             self._writer.text(self._sorter.passed(piece) if self._sorter.filters else piece, part)
         else:
             self._give(self._sorter.text(piece), part)
-
-    def complete_text(self, whole: str, *, part: Hashable) -> None:
-        """The whole text of a part, given again at its end: adds what its pieces left out."""
-        self.text(self._missing("text", part, whole), part=part)
 
     def annotate_text(
         self, *, part: Hashable, extra: Mapping[str, Any] | None = None, replay: Replay | None = None
@@ -141,13 +133,7 @@ class ResponseBuilder:
         if self.finished or not piece:
             return
         self._call_last = False
-        if part is not None:
-            self._raw.setdefault(("reasoning", part), []).append(piece)
         self._writer.reasoning(self._sorter.reasoning(piece), part)
-
-    def complete_reasoning(self, whole: str, *, part: Hashable) -> None:
-        """The whole reasoning of a part, given again at its end: adds what its pieces left out."""
-        self.reasoning(self._missing("reasoning", part, whole), part=part)
 
     def seal_reasoning(
         self,
@@ -431,14 +417,6 @@ class ResponseBuilder:
                 self._writer.reasoning(piece, part)
             else:
                 self._writer.text(piece, part)
-
-    def _missing(self, kind: TextKind, part: Hashable, whole: str) -> str:
-        rest = rest_of(whole, "".join(self._raw.get((kind, part), ())))
-        if rest is not None:
-            return rest
-        if whole:
-            self.note("text_differs", f"the {kind} of part {part}")
-        return ""
 
 
 def _malformed_call(what: str) -> Failure:

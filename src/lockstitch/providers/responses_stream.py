@@ -24,10 +24,12 @@ from .call_slots import CallDelta
 from .event_translator import EventTranslator, object_of, objects_of, text_of
 from .openai_chat_usage import count
 from .openai_chat_values import number_of
+from .responses_parts import Completed, Parts
 from .translator import Mint
 
 _Kind: TypeAlias = Literal["message", "reasoning", "call", "other"]
 _KINDS: Final[dict[str, _Kind]] = {"message": "message", "reasoning": "reasoning", "function_call": "call"}
+_Source: TypeAlias = Literal["summary", "content"]
 _SUMMARY_BREAK: Final = "\n\n"
 _TERMINALS: Final = ("response.completed", "response.done", "response.incomplete", "response.cancelled")
 
@@ -40,10 +42,12 @@ class _Item:
     """Ours, in order of appearance."""
     kind: _Kind
     id: str | None = None
-    texts: dict[Hashable, None] = field(default_factory=dict)
-    """Parts of a message that text came for, in order."""
-    reasoning: dict[tuple[str, int], None] = field(default_factory=dict)
-    """Parts of a reasoning item that text came for, in order: (summary or content, index)."""
+    parts: Parts = field(default_factory=Parts)
+    """Of a message or of reasoning."""
+    source: _Source | None = None
+    """Of the two texts of reasoning the one that came first, and counts."""
+    latest: Hashable = None
+    """The part of the reasoning that was written to last."""
     done: bool = False
 
 
@@ -77,17 +81,21 @@ class ResponsesStream(EventTranslator):
             case "response.output_item.done":
                 self._item_done(value)
             case "response.output_text.done" | "response.refusal.done":
-                item, part = self._text_part(value)
-                whole = text_of(value.get("text")) or text_of(value.get("refusal"))
-                self._builder.complete_text(whole, part=(item.key, part))
-            case "response.content_part.done":
+                self._text_done(value, text_of(value.get("text")) or text_of(value.get("refusal")))
+            case "response.content_part.done" | "response.reasoning_part.done":
                 self._part_done(value, object_of(value.get("part")))
+            case "response.reasoning_summary_part.done":
+                self._reasoning_done(value, "summary", text_of(object_of(value.get("part")).get("text")))
             case "response.function_call_arguments.done":
                 self._arguments_done(value)
             case "response.reasoning_summary_text.delta" | "response.reasoning_summary.delta":
                 self._reasoning(value, "summary", text_of(value.get("delta")))
             case "response.reasoning_text.delta" | "response.reasoning.delta":
                 self._reasoning(value, "content", text_of(value.get("delta")))
+            case "response.reasoning_summary_text.done" | "response.reasoning_summary.done":
+                self._reasoning_done(value, "summary", text_of(value.get("text")))
+            case "response.reasoning_text.done" | "response.reasoning.done":
+                self._reasoning_done(value, "content", text_of(value.get("text")))
             case "response.created" | "response.in_progress" | "response.queued":
                 self._model = text_of(object_of(value.get("response")).get("model")) or self._model
             case "response.failed":
@@ -185,54 +193,77 @@ class ResponsesStream(EventTranslator):
     # ---- messages ----------------------------------------------------------------------------
 
     def _text(self, value: Mapping[str, Any]) -> None:
-        item, part = self._text_part(value)
-        piece = text_of(value.get("delta"))
-        if piece:
-            item.texts[part] = None
-        self._builder.text(piece, part=(item.key, part))
+        item, number = self._text_part(value)
+        if piece := text_of(value.get("delta")):
+            self._builder.text(piece, part=(item.key, item.parts.add(number, piece)))
 
-    def _text_part(self, value: Mapping[str, Any]) -> tuple[_Item, Hashable]:
+    def _text_done(self, value: Mapping[str, Any], whole: str) -> None:
+        item, number = self._text_part(value)
+        self._complete_text(item, item.parts.complete(number, whole))
+
+    def _complete_text(self, item: _Item, completed: Completed) -> None:
+        key, rest = completed
+        self._builder.text(self._or_note(item, rest), part=(item.key, key))
+
+    def _text_part(self, value: Mapping[str, Any]) -> tuple[_Item, int]:
         item = self._find(value.get("item_id"), value.get("output_index"), "message")
         return item, number_of(value.get("content_index")) or 0
 
+    def _or_note(self, item: _Item, rest: str | None) -> str:
+        """What a text given whole adds; nothing, and a note, if it is another one."""
+        if rest is None:
+            self._builder.note("text_differs", f"the {item.kind} number {item.key}")
+        return rest or ""
+
     def _part_done(self, value: Mapping[str, Any], part: Mapping[str, Any]) -> None:
-        if part.get("type") in ("output_text", "refusal"):
-            item, key = self._text_part(value)
-            whole = text_of(part.get("text")) or text_of(part.get("refusal"))
-            self._builder.complete_text(whole, part=(item.key, key))
+        match part.get("type"):
+            case "output_text" | "refusal":
+                self._text_done(value, text_of(part.get("text")) or text_of(part.get("refusal")))
+            case "reasoning_text":
+                self._reasoning_done(value, "content", text_of(part.get("text")))
 
     def _complete_message(self, item: _Item, wire: Mapping[str, Any]) -> None:
-        """Parts are matched by their place; if one is missing in between, by their order."""
         content = objects_of(wire.get("content"))
-        known = list(item.texts)
-        for position, part in enumerate(content):
-            whole = text_of(part.get("text")) or text_of(part.get("refusal"))
-            key = position if position in item.texts or position >= len(known) else known[position]
-            self._builder.complete_text(whole, part=(item.key, key))
+        wholes = [text_of(part.get("text")) or text_of(part.get("refusal")) for part in content]
+        for completed, part in zip(item.parts.complete_all(wholes), content, strict=True):
+            self._complete_text(item, completed)
             if annotations := part.get("annotations"):
-                self._builder.annotate_text(part=(item.key, key), extra={"annotations": annotations})
+                self._builder.annotate_text(part=(item.key, completed[0]), extra={"annotations": annotations})
 
     # ---- reasoning ---------------------------------------------------------------------------
 
-    def _reasoning(self, value: Mapping[str, Any], source: str, piece: str) -> None:
+    def _reasoning(self, value: Mapping[str, Any], source: _Source, piece: str) -> None:
+        item, number = self._reasoning_part(value, source)
+        if piece and item.source in (None, source):
+            self._think(item, source, (item.parts.add(number, piece), piece))
+
+    def _reasoning_done(self, value: Mapping[str, Any], source: _Source, whole: str) -> None:
+        item, number = self._reasoning_part(value, source)
+        if item.source in (None, source):
+            self._think(item, source, item.parts.complete(number, whole))
+
+    def _reasoning_part(self, value: Mapping[str, Any], source: _Source) -> tuple[_Item, int]:
+        """Of a summary beside the reasoning itself one is enough, the first: the item's ``source``."""
         item = self._find(value.get("item_id"), value.get("output_index"), "reasoning")
-        index = number_of(value.get("summary_index" if source == "summary" else "content_index")) or 0
-        if item.reasoning and next(iter(item.reasoning))[0] != source:
-            return  # a summary beside the reasoning itself: one of them is enough, the first
-        if piece and (source, index) not in item.reasoning:
-            if item.reasoning:
-                self._builder.reasoning(_SUMMARY_BREAK, part=item.key)
-            item.reasoning[source, index] = None
+        return item, number_of(value.get("summary_index" if source == "summary" else "content_index")) or 0
+
+    def _think(self, item: _Item, source: _Source, completed: Completed) -> None:
+        key, piece = completed[0], self._or_note(item, completed[1])
+        if not piece:
+            return
+        if item.source is not None and key != item.latest:
+            self._builder.reasoning(_SUMMARY_BREAK, part=item.key)
+        item.source, item.latest = source, key
         self._builder.reasoning(piece, part=item.key)
 
     def _complete_reasoning(self, item: _Item, wire: Mapping[str, Any]) -> None:
-        texts = {
+        texts: dict[_Source, list[str]] = {
             source: [text_of(part.get("text")) for part in objects_of(wire.get(source))]
             for source in ("summary", "content")
         }
-        streamed = next(iter(item.reasoning))[0] if item.reasoning else None
-        said = texts[streamed] if streamed else texts["summary"] or texts["content"]
-        self._builder.complete_reasoning(_SUMMARY_BREAK.join(text for text in said if text), part=item.key)
+        source: _Source = item.source or ("summary" if any(texts["summary"]) else "content")
+        for completed in item.parts.complete_all(texts[source]):
+            self._think(item, source, completed)
         sealed = text_of(wire.get("encrypted_content")) or None
         id = text_of(wire.get("id")) or item.id
         if sealed is not None or id is not None:
