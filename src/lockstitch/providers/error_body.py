@@ -71,6 +71,8 @@ _DELAY_KEYS = (
     *("retry_after_seconds", "retryafterseconds", "retry_after_s", "retry_in"),
 )
 _DELAY_MS_KEYS = ("retry_after_ms", "retryafterms", "retry-after-ms")
+DELAY_KEYS: Final = frozenset((*_DELAY_KEYS, *_DELAY_MS_KEYS, "headers"))
+"""Fields, in lower case, that may say when to come back."""
 _NO_BODY = ("(no body)", "no body", "null", "none", "{}", "[]", '""', "bad request")
 _CLIENT_SAW_NO_BODY = (
     "status code (no body)"  # what the openai and anthropic clients write; proxies pass it on

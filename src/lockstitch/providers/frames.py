@@ -4,6 +4,7 @@ it.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, Final
@@ -15,8 +16,11 @@ from ..schema.profiles import Profile
 from ..wire import strict_json
 from ..wire.strict_json import InvalidJson
 from .classify import classify
+from .error_body import DELAY_KEYS
 from .note_book import NoteBook
 
+_NUMBER_SHOWN: Final = 40
+"""Characters of a number that cannot be kept, in the note about it."""
 _SPACE: Final = re.compile(r"\s*")
 _OK_CODES: Final = ("", "0", "200", "ok", "success")
 """Values of a ``code`` that gateways write into answers that are no errors."""
@@ -28,26 +32,31 @@ def parse(
     """The value of one frame; what had to be replaced in it is noted. Raises InvalidJson.
 
     More lenient than ``strict_json``, because a frame carries more than what is wanted of it: NaN and
-    Infinity (vLLM writes them into log probabilities) are None, control characters in strings and invalid
-    UTF-8 pass. Halves of surrogate pairs become U+FFFD; with ``keep_halves``, which is called if there are
-    any, they stay, because the other half may be in another frame.
+    Infinity (vLLM writes them into log probabilities) are None, a number that no double holds (1e999) is the
+    text that it was written as, control characters in strings and invalid UTF-8 pass. Halves of surrogate
+    pairs become U+FFFD; with ``keep_halves``, which is called if there are any, they stay, because the other
+    half may be in another frame.
     """
-    if data.count(b"{") + data.count(b"[") <= strict_json.MAX_DEPTH:
-        try:
-            return msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            pass  # the lenient way tells whether it is JSON at all
+    strict_json.check_bounds(data)
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass  # the lenient way tells whether it is JSON at all
     return _parse_leniently(data, notebook, keep_halves)
 
 
 def _parse_leniently(data: bytes, notebook: NoteBook | None, keep_halves: Callable[[], None] | None) -> Any:
     text = _decoded(data, notebook).removeprefix("\ufeff")
-    if strict_json.depth(text) > strict_json.MAX_DEPTH:
-        raise InvalidJson(f"nested deeper than {strict_json.MAX_DEPTH}")
-    try:
-        value = json.loads(text, parse_constant=lambda _: None, strict=False)
-    except (ValueError, RecursionError) as error:
-        raise InvalidJson(str(error)) from error
+    unkept: Counter[str] = Counter()
+
+    def stand_in(number: str) -> str | None:
+        unkept[number if len(number) <= _NUMBER_SHOWN else f"{number[:_NUMBER_SHOWN]}..."] += 1
+        return None if number[-1].isalpha() else number
+
+    value = strict_json.lenient(text, stand_in, controls=True)
+    if notebook is not None:
+        for number, count in unkept.items():
+            notebook.add("number_not_kept", number, count)
     clean = strict_json.well_formed_value(value)
     if clean == value:
         return clean
@@ -140,6 +149,11 @@ def reported_as(said: Mapping[str, Any], *, dialect: str, profile: Profile) -> F
     return classify(None, None, said, dialect=dialect, profile=profile).failure
 
 
+def delays(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an object that may say when to come back."""
+    return {key: said for key, said in value.items() if key.lower() in DELAY_KEYS}
+
+
 def unwrapped(value: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
     """The answer in a document, which gateways wrap in an object of their own; ``keys`` tell an answer.
 
@@ -190,19 +204,22 @@ def _has_content(value: Mapping[str, Any]) -> bool:
 
 
 def _is_bare_error(value: Mapping[str, Any]) -> bool:
-    """``{"code": ..., "message": ...}`` (DashScope) and ``{"detail": ...}`` (FastAPI) without anything
+    """``{"code": ..., "message": ...}`` (DashScope), ``{"type": "..._error", "message": ...}`` (an error of
+    anthropic-messages or openai-chat without its wrapper) and ``{"detail": ...}`` (FastAPI) without anything
     else.
     """
     message = value.get("message")
     if isinstance(message, str) and message:
         code = value.get("code", value.get("error_code"))
-        return code is not None and str(code).lower() not in _OK_CODES
+        kind = value.get("type")
+        named = isinstance(kind, str) and kind.endswith("_error")
+        return named or (code is not None and str(code).lower() not in _OK_CODES)
     return bool(value.get("detail")) and set(value) <= {"detail", "status", "title", "type", "instance"}
 
 
-_SIBLINGS: Final = ("code", "type", "status", "message", "request_id", "base_resp")
+_SIBLINGS: Final = ("code", "type", "status", "message", "details", "request_id", "base_resp")
 
 
 def _siblings(value: Mapping[str, Any]) -> dict[str, Any]:
     """Fields beside an error that say more about it."""
-    return {key: value[key] for key in _SIBLINGS if key in value}
+    return {**{key: value[key] for key in _SIBLINGS if key in value}, **delays(value)}

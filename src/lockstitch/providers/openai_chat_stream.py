@@ -276,7 +276,7 @@ class OpenAiChatStream:
         if said is None:
             for choice in objects_of(value.get("choices")):
                 if choice.get("error"):  # OpenRouter's place for an error of one choice
-                    self._value({"error": choice["error"]}, event)
+                    self._value({**frames.delays(value), "error": choice["error"]}, event)
                     continue
                 self._choice(choice)
                 if not isinstance(usage, dict):  # Moonshot reports it inside the choice

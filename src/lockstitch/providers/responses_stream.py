@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from ..schema.blocks import Opaque
-from ..schema.failures import Failure, failure
+from ..schema.failures import failure
 from ..schema.profiles import Profile
 from ..schema.usage import Usage
 from ..wire import strict_json
@@ -342,11 +342,10 @@ class ResponsesStream(EventTranslator):
     def _failed(self, response: Mapping[str, Any], event: Mapping[str, Any]) -> None:
         self._usage(object_of(response.get("usage")))
         said: Any = response.get("error") or event.get("error") or {"message": "the response failed"}
-        self._builder.failed(self._classified(said))
-
-    def _classified(self, said: Any) -> Failure:
-        found = frames.reported({"error": said}, event="error", dialect=self.dialect, profile=self._profile)
-        return found or failure("SERVER", "the provider says that the response failed; try again")
+        value = {**frames.delays(event), **frames.delays(response), "error": said}
+        found = frames.reported(value, event="error", dialect=self.dialect, profile=self._profile)
+        assert found is not None
+        self._builder.failed(found)
 
     def _usage(self, wire: Mapping[str, Any]) -> None:
         """``input_tokens`` includes what was read from the cache, ``Usage.input_tokens`` does not."""
