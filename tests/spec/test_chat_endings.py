@@ -119,7 +119,7 @@ ENDINGS: dict[str, tuple[list[Any], str, dict[str, int]]] = {
     "log probabilities of NaN do not cost the frame": (
         ['{"choices":[{"delta":{"content":"a"},"logprobs":NaN}]}', *end("stop")],
         "stop",
-        {},
+        {"number_not_kept": 1},
     ),
     "half a surrogate pair is replaced": (
         ['{"choices":[{"delta":{"content":"a\\ud83d"}}]}', *end("stop")],

@@ -71,7 +71,8 @@ COERCED: dict[str, tuple[Any, Any]] = {
     "a date": (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00Z"),
     "bytes": (b"ab", "YWI="),
     "a dataclass": (Point(1), {"x": 1}),
-    "not a number": (float("nan"), None),
+    "not a number": (float("nan"), "NaN"),
+    "infinity in a list": ([float("-inf"), 1.5], ["-Infinity", 1.5]),
     "a huge integer": (10**40, 10**40),
     "zeros and controls": ("\0\x1b\x7f\u2028", "\0\x1b\x7f\u2028"),
 }

@@ -13,7 +13,7 @@ from ..history.repair import lint as find_violations
 from ..history.repair import repair
 from ..providers.codecs import CODECS
 from ..schema.errors import CallerError
-from ..wire.strict_json import well_formed
+from ..wire.strict_json import lenient, well_formed
 from . import exit_codes
 from .lines import json_text, tell
 
@@ -75,22 +75,19 @@ def _request(file: str) -> dict[str, Any]:
         raise CallerError(f"cannot read {file}: {error.strerror or error}") from error
     try:
         # Not the strict parser: it would replace the lone surrogates that are to be found.
-        request = json.loads(data.removeprefix(b"\xef\xbb\xbf"), parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+        data = data.removeprefix(b"\xef\xbb\xbf")
+        request = lenient(data.decode(json.detect_encoding(data), "surrogatepass"))
+    except ValueError as error:
         raise CallerError(f"{file} is not JSON: {error}") from error
     if not isinstance(request, dict):
         raise CallerError(f"{file} holds no request: a JSON {type(request).__name__}, not an object")
     return request
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
 def _setting(setting: str) -> tuple[str, Any]:
     key, equals, value = setting.partition("=")
     try:
-        return key.strip(), json.loads(value)
+        return key.strip(), lenient(value)
     except ValueError as error:
         what = "is not KEY=JSON" if not equals else f"has a value that is not JSON: {error}"
         raise CallerError(f"--set {setting!r} {what}; write it like vision=false") from error

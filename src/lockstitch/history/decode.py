@@ -4,7 +4,7 @@
 body. Neither raises on input, whatever it is: what a provider did wrong is the Finish's failure, or a note.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, Final
 
@@ -31,6 +31,8 @@ __all__ = ["Decoded", "Decoder", "decode"]
 
 ERROR_BODY_MAX: Final = 256 * 1024
 """Bytes of an error answer, or of a page, that are read."""
+
+_OVERFULL: Final = f"the response holds more than {strict_json.VALUES_MAX:,} values in one place"
 
 
 def decode(
@@ -106,6 +108,8 @@ class Decoder:
         self._response_max = response_max
         self._gunzip: Gunzip | None = None
         self._read = 0
+        self._overfull = False
+        """A frame came that holds more values than may be decoded: nothing behind it is read."""
         self._size = AnswerSize()
         """Bytes of the body so far, decompressed."""
         self._kind: BodyKind | None = None
@@ -273,6 +277,19 @@ class Decoder:
         return self._end_refused() if refused else self._end_page()
 
     def _frames(self, found: Iterable[tuple[bytes, str]]) -> list[Chunk]:
+        if self._read <= strict_json.VALUES_MAX:  # so few bytes hold fewer values
+            return self._translated(found)
+        chunks = self._translated(self._until_overfull(found))
+        return chunks + self._too_large(_OVERFULL) if self._overfull else chunks
+
+    def _until_overfull(self, found: Iterable[tuple[bytes, str]]) -> Iterator[tuple[bytes, str]]:
+        for frame in found:
+            self._overfull = strict_json.has_too_many_values(frame[0])
+            if self._overfull:
+                return
+            yield frame
+
+    def _translated(self, found: Iterable[tuple[bytes, str]]) -> list[Chunk]:
         if self._translate_all is not None:
             chunks, read = self._translate_all(found)
             self.data_frames += read
@@ -348,6 +365,8 @@ class Decoder:
             self._notebook.add("json_lines")
             chunks = self._frames(Frame(line.strip(), "") for line in lines)
             return chunks if self.finished else chunks + self._emit(self._translator.end(b""))
+        if strict_json.has_too_many_values(body):
+            return self._too_large(_OVERFULL)
         # A bare line before the stream, or JSON that was cut: the event stream rules tell.
         self._kind = "sse"
         try:

@@ -10,7 +10,6 @@ https://platform.claude.com/docs/zh-CN/build-with-claude/adaptive-thinking,
 https://platform.claude.com/docs/en/build-with-claude/structured-outputs.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, assert_never
@@ -33,6 +32,7 @@ from ..schema.blocks import (
 from ..schema.messages import Message, Options, Request, ToolSpec
 from ..schema.notes import Note
 from ..schema.profiles import Profile
+from ..wire import strict_json
 from .options import supported
 from .wire_request import WireRequest
 
@@ -201,8 +201,8 @@ def _input(text: str) -> object:
 def _lenient(text: str) -> object:
     """Text with lone surrogates, which the validator is to see as they are; or no JSON at all."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return strict_json.lenient(text)
+    except strict_json.InvalidJson:
         return text
 
 

@@ -9,7 +9,6 @@ ThinkingConfig); the stand-in signature as https://github.com/erain/glue/release
 (read 2026-11-30).
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, assert_never
@@ -32,6 +31,7 @@ from ..schema.blocks import (
 from ..schema.messages import Message, Options, Request, ToolSpec
 from ..schema.notes import Note
 from ..schema.profiles import Profile
+from ..wire import strict_json
 from .options import supported
 from .wire_request import WireRequest
 
@@ -183,8 +183,8 @@ def _args(text: str) -> object:
 def _lenient(text: str) -> object:
     """Text with lone surrogates, which the validator is to see as they are; or no JSON at all."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return strict_json.lenient(text)
+    except strict_json.InvalidJson:
         return text
 
 

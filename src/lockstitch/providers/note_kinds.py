@@ -137,6 +137,10 @@ NOTE_KINDS: Final[Mapping[str, NoteKind]] = {
         "a usage object holds no usable token count",
         "send token counts as whole numbers that are not negative",
     ),
+    "number_not_kept": NoteKind(
+        "a number is none of JSON or of a double; NaN and infinities became null, others a text of their digits",
+        "send null for NaN and infinities, and numbers that a double can hold",
+    ),
     "lone_surrogate": NoteKind(
         "the text holds half of a UTF-16 pair, which became U+FFFD",
         "do not cut the text between the two halves of a surrogate pair",

@@ -137,5 +137,12 @@ def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), -float("inf")):
+        raise ValueError(f"{digits[:40]} is too large for a double")
+    return number
+
+
 _decode_strictly: Final = msgspec.json.Decoder().decode
-_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)

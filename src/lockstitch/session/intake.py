@@ -13,6 +13,7 @@ import msgspec
 from lockstitch.schema.errors import GateError
 from lockstitch.schema.events import Body, Event, SessionStart
 from lockstitch.wire.jsonl import KIND_OF, RECORD_MAX_BYTES, BadRecordError, decode, encode
+from lockstitch.wire.strict_json import well_formed_value
 
 from . import migration
 from .gate import refusal
@@ -36,7 +37,8 @@ class Admitted(NamedTuple):
 def admit(state: LogState, bodies: Sequence[Body], time_ms: int) -> Admitted:
     """Take ``bodies`` behind what ``state`` has seen, and advance it: all of them, or none.
 
-    Lone surrogates in texts become U+FFFD, and values of no JSON type inside of free mappings become text.
+    Lone surrogates in texts become U+FFFD, and values of no JSON type (infinity is one) inside of free
+    mappings become text.
     Raises GateError, with ``state`` as it was, if a body is none, does not survive encoding and decoding, or
     is refused by the gate.
     """
@@ -130,6 +132,8 @@ def _storable(value: Any, *, declared: bool = False) -> Any:
     match value:
         case str():
             return _SURROGATES.sub("\ufffd", value) if _SURROGATES.search(value) else value
+        case float() if not declared:
+            return well_formed_value(value)
         case None | bool() | int() | float():
             return value
         case msgspec.Struct():

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from lockstitch.schema.blocks import Base64Source, Image, Text
 from lockstitch.schema.messages import ToolSpec
+from lockstitch.wire import strict_json
 
 from .contract import InvalidArgumentsError, ToolOutput
 from .text import clean
@@ -136,7 +137,7 @@ def shown(result: Any) -> ToolOutput:
     blocks: list[Text | Image] = [_block(item) for item in result.content]
     structured = result.structured_content
     if structured is not None and not blocks:
-        blocks.append(Text(json.dumps(structured, ensure_ascii=False, default=str)))
+        blocks.append(Text(strict_json.encoded(structured)))
     return ToolOutput(tuple(blocks), is_error=bool(result.is_error))
 
 

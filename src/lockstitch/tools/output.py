@@ -2,14 +2,13 @@
 
 import base64
 import binascii
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from lockstitch.schema.blocks import Base64Source, Image, Text
-from lockstitch.wire.strict_json import well_formed
+from lockstitch.wire import strict_json
 
 from .contract import ToolOutput
 from .schema import is_pydantic
@@ -40,7 +39,7 @@ def to_output(value: Any) -> ToolOutput:
         case list() | tuple() if value and all(isinstance(item, Text | Image) for item in value):
             return ToolOutput(tuple(value))
         case _:
-            return ToolOutput((Text(_json(value)),))
+            return ToolOutput((Text(_json(value).decode()),))
 
 
 def bounded(
@@ -74,8 +73,8 @@ def plain_meta(meta: Mapping[str, Any] | None, extra: Mapping[str, Any]) -> Mapp
     if not merged:
         return None
     try:
-        encoded = msgspec.json.encode(_well_formed(merged), enc_hook=_foreign)
-    except (TypeError, ValueError, RecursionError, OverflowError):
+        encoded = _json(merged)
+    except (TypeError, ValueError, OverflowError):
         return {"dropped": "display data with no JSON form", **extra}
     if len(encoded) > META_MAX_BYTES:
         return {"dropped": f"display data of {len(encoded):,} bytes", **extra}
@@ -115,34 +114,25 @@ def _image_complaint(image: Image) -> str | None:
         return "its data is not base64"
 
 
-def _json(value: Any) -> str:
+def _json(value: Any) -> bytes:
+    """What a tool gave as JSON, whatever texts and numbers it holds.
+
+    Raises TypeError, ValueError and OverflowError for a value with no JSON form.
+    """
     try:
         encoded = msgspec.json.encode(value, enc_hook=_foreign)
+        if b"null" not in encoded:  # which msgspec also writes for infinity
+            return encoded
     except UnicodeEncodeError:
-        encoded = msgspec.json.encode(_well_formed(value), enc_hook=_foreign)
+        pass  # half of a surrogate pair
     except RecursionError as error:
         raise TypeError("the returned value is nested too deeply for JSON") from error
-    return encoded.decode()
+    return strict_json.encoded(msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign)).encode()
 
 
 def _foreign(value: Any) -> Any:
     if is_pydantic(type(value)):
         return value.model_dump(mode="json")
+    if isinstance(value, Mapping):
+        return dict(value)
     return str(value)
-
-
-def _well_formed(value: Any) -> Any:
-    """The value with lone surrogates replaced in all its strings; only for values that had one."""
-    match value:
-        case str():
-            return well_formed(value)
-        case Mapping():
-            return {_well_formed(key): _well_formed(item) for key, item in value.items()}
-        case list() | tuple() | set() | frozenset():
-            return [_well_formed(item) for item in value]
-        case msgspec.Struct():
-            return _well_formed(msgspec.structs.asdict(value))
-        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {item.name: _well_formed(getattr(value, item.name)) for item in dataclasses.fields(value)}
-        case _:
-            return value

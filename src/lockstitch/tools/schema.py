@@ -20,6 +20,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 import msgspec
 
 from lockstitch.schema.errors import CallerError
+from lockstitch.wire import strict_json
 
 from .docstring import Docstring, parse
 from .schema_references import inlined
@@ -108,10 +109,13 @@ def _object(properties: Schema, required: list[str]) -> Schema:
 
 def _with_default(schema: Schema, default: Any) -> Schema:
     try:
-        value = msgspec.json.decode(msgspec.json.encode(default))
+        encoded = msgspec.json.encode(default)
+        held = strict_json.encoded(msgspec.to_builtins(default, str_keys=True)).encode()
     except (TypeError, ValueError):
         return schema  # a default with no JSON form (a sentinel) is simply not told
-    return {**schema, "default": value}
+    if held != encoded:
+        return schema  # neither is infinity, which is no null
+    return {**schema, "default": msgspec.json.decode(encoded)}
 
 
 class _Writer:

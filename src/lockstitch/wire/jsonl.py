@@ -17,6 +17,8 @@ import msgspec
 
 from lockstitch.schema.events import KINDS, NOT_NEEDED, Body, Event, Unknown
 
+from .strict_json import VALUES_MAX, has_too_many_values, has_unkept_number
+
 RECORD_MAX_BYTES: Final = 128 * 1024 * 1024
 """Of one line. Twice the largest response a decoder reads; larger content belongs into a blob."""
 
@@ -79,10 +81,13 @@ def encode(seq: int, time_ms: int, body: Body) -> bytes:
     """The line of one record, newline included.
 
     Raises what msgspec raises for a value that JSON cannot hold (TypeError, UnicodeEncodeError for a lone
-    surrogate, RecursionError), and KeyError for a type that is no body. Whether the line can be read back is
-    for ``decode`` to say: constructors do not validate.
+    surrogate, RecursionError), TypeError for infinity and NaN too, and KeyError for a type that is no body.
+    Whether the line can be read back is for ``decode`` to say: constructors do not validate.
     """
-    line = b'{"seq":%d,"time_ms":%d%s%s' % (seq, time_ms, _MIDDLES[type(body)], _encoder.encode(body))
+    data = _encoder.encode(body)
+    if b"null" in data and has_unkept_number(msgspec.to_builtins(body)):  # msgspec writes null for them
+        raise TypeError("infinity and NaN are no numbers of JSON")
+    line = b'{"seq":%d,"time_ms":%d%s%s' % (seq, time_ms, _MIDDLES[type(body)], data)
     return b'%s,"crc":"%08x"}\n' % (line, _crc32(line))
 
 
@@ -96,6 +101,8 @@ def decode(line: bytes, upgrade: Callable[[dict[str, Any]], dict[str, Any]] | No
     if line[-_TAIL_BYTES:] != b',"crc":"%08x"}' % _crc32(line[:-_TAIL_BYTES]):
         known = _TAIL.fullmatch(line[-_TAIL_BYTES:])
         raise BadRecordError("the checksum does not match" if known else "it does not end in a checksum")
+    if has_too_many_values(line):
+        raise BadRecordError(f"it holds more than {VALUES_MAX:,} values")
     if upgrade is not None:
         return _decode_upgraded(line, upgrade)
     try:
@@ -113,6 +120,8 @@ def decode_intact(lines: bytes) -> tuple[list[Event], tuple[int, ...]] | None:
     None for anything else, also for a kind that this version does not know: then ``decode`` must tell, line
     by line. Costs half of that, because decoding and comparing are calls for many lines at once.
     """
+    if has_too_many_values(lines):
+        return None
     split = lines.split(b"\n")
     split.pop()
     # 16 bytes of each line: `,"crc":"` and the digits. A line that is shorter or shifted spoils the whole.
