@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from ..session.bundle import export_session, import_session
+from ..session.bundle import UNPACKED_MAX_BYTES, export_session, import_session
 from ..session.housekeeping import RepairReport, fork, repair
 from ..session.names import directory_name
 from ..session.store import SessionKeeper
@@ -60,11 +60,20 @@ def export(session: str, file: Path | None, *, store: str | None, as_json: bool)
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--as", "new_id", metavar="ID", help="Under another id.")
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(0),
+    default=UNPACKED_MAX_BYTES,
+    metavar="N",
+    help="Refuse a file that unpacks to more. Default: 4 GiB.",
+)
 @store_option
 @json_option
-def import_bundle(file: Path, *, new_id: str | None, store: str | None, as_json: bool) -> int:
+def import_bundle(file: Path, *, new_id: str | None, max_bytes: int, store: str | None, as_json: bool) -> int:
     """Make a session of FILE, which `sessions export` wrote, after every checksum was compared."""
-    manifest = with_store(store, lambda opened: import_session(opened, file, new_id=new_id))
+    manifest = with_store(
+        store, lambda opened: import_session(opened, file, new_id=new_id, max_bytes=max_bytes)
+    )
     _done(msgspec.to_builtins(manifest), f"{manifest.id}: imported from {file}", as_json=as_json)
     return exit_codes.DONE
 

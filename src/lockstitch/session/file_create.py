@@ -2,15 +2,20 @@
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+from lockstitch.schema.errors import SessionBusyError
 
 from .file_calls import FileCalls
 from .lock import SessionLock, acquire
 
 TEMPORARY_PREFIX: Final = ".new-"
 """Of a directory that is being made, or was when a process died; it is no session."""
+UNFINISHED_S: Final = 60.0
+"""Age from which such a directory whose lock nobody holds is one that was left behind."""
 
 
 def create_directory(
@@ -39,3 +44,16 @@ def create_directory(
             return None
         raise
     return lock
+
+
+def remove_unfinished(root: Path) -> None:
+    """Remove what processes that died left of directories they were making, which may be gigabytes."""
+    for path in root.glob(f"{TEMPORARY_PREFIX}*"):
+        try:
+            if time.time() - path.stat().st_mtime < UNFINISHED_S:
+                continue  # its maker may not have locked it yet
+            lock = acquire(path, path.name)
+        except (SessionBusyError, OSError):
+            continue  # in use, or gone meanwhile
+        shutil.rmtree(path, ignore_errors=True)
+        lock.close()

@@ -12,7 +12,7 @@ from lockstitch.schema.errors import CallerError
 from .blobs import BLOBS_NAME, DirectoryBlobs
 from .checkpoint_file import remove_checkpoint
 from .file_calls import FileCalls, read_range, write_new_file
-from .file_create import create_directory
+from .file_create import create_directory, remove_unfinished
 from .file_open import no_session
 from .file_sink import LOG_NAME
 from .lock import acquire
@@ -50,6 +50,7 @@ class FileKeeping:
                 kept.put(data)
 
         directory = self._root / directory_name(session_id)
+        remove_unfinished(self._root)
         lock = None if directory.exists() else create_directory(self._calls, directory, session_id, fill)
         if lock is None:
             raise CallerError(f"there is a session {session_id!r} already: choose another id, or remove it")
@@ -104,7 +105,9 @@ class FileKeeping:
         self._calls.sync_directory(self._root)
 
     def purge(self) -> int:
-        """Delete what is in the trash, for good; how many sessions that were."""
+        """Delete what is in the trash, for good, and what imports that were killed left; how many sessions
+        were in the trash."""
+        remove_unfinished(self._root)
         trash = self._root / TRASH_NAME
         count = len(list(trash.iterdir())) if trash.is_dir() else 0
         if count:
