@@ -56,6 +56,7 @@ BODIES: st.SearchStrategy[Body] = st.one_of(
     ),
     st.builds(log.CompactionStart, IDS, st.just("manual"), st.one_of(st.none(), SMALL)),
     st.builds(log.CompactionCall, IDS, SMALL),
+    st.builds(log.OutputCount, SMALL),
     st.builds(log.CompactionSummary, IDS, ASKED),
     st.builds(log.CompactionEnd, IDS, st.booleans()),
     st.builds(log.LegacyCompaction, ASKED, SMALL),

@@ -14,6 +14,7 @@ from lockstitch.schema.events import (
     CompactionStart,
     CompactionSummary,
     InputQueued,
+    OutputCount,
     RequestHeader,
     RetryScheduled,
     SessionStart,
@@ -110,6 +111,29 @@ CASES: dict[str, tuple[list[Body], list[Body]]] = {
             CompactionCall("c", 900, spent=Usage(850, 2, cache_read_tokens=50)),
         ],
         [CompactionEnd("c", applied=False, usage=Usage(1_750, 2, cache_read_tokens=50, estimated=True))],
+    ),
+    "what the last call of a compaction has written is billed too": (
+        [
+            SessionStart(1, "s"),
+            CompactionStart("c", "manual"),
+            CompactionCall("c", 900),
+            OutputCount(7_000),
+            CompactionCall("c", 800, spent=Usage(850, 2)),
+            OutputCount(30),
+            OutputCount(61),
+        ],
+        [CompactionEnd("c", applied=False, usage=Usage(1_650, 23, estimated=True))],
+    ),
+    "arguments that no delta holds are billed beside what was shown": (
+        [*ATTEMPT, AssistantDelta(0, "text", "half a sen"), OutputCount(6_000)],
+        [
+            AssistantMessage("interrupted-3", (Text("half a sen"),), "interrupted", usage=guess(2_004)),
+            *ENDS,
+        ],
+    ),
+    "an attempt that only wrote arguments failed, and is billed": (
+        [*ATTEMPT, OutputCount(6_000)],
+        [AttemptFailed(LOST, guess(2_000)), *ENDS],
     ),
     "a compaction's summary has told what it cost": (
         [

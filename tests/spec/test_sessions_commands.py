@@ -284,7 +284,7 @@ def test_code_in_fences_is_set_apart_on_the_page() -> None:
 
 
 def test_only_kinds_that_frame_others_tell_nothing() -> None:
-    silent = {"step_start", "step_end", "assistant_delta", "retry_started"}
+    silent = {"step_start", "step_end", "assistant_delta", "output_count", "retry_started"}
     silent |= {"compaction_start", "compaction_call"}
     assert {kind for kind, body in KINDS.items() if body not in _TELLERS} == silent
 

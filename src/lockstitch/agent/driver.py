@@ -7,14 +7,13 @@ closed in the log and no task of it is left, except a tool that did not stop whe
 
 import asyncio
 import dataclasses
-from collections.abc import Coroutine, Iterable
-from typing import Any, Final, Literal, assert_never
+from collections.abc import Coroutine
+from typing import Any, Final, assert_never
 
 from ..history.decode import Decoded
 from ..llm.endpoint import Endpoint
-from ..schema import chunks
 from ..schema.blocks import Block, Text, ToolCall
-from ..schema.chunks import Chunk, Finish
+from ..schema.chunks import Finish
 from ..schema.failures import failure
 from ..schema.messages import Request
 from ..tools.contract import ToolContext
@@ -23,11 +22,11 @@ from . import effects as fx
 from . import events, hooks, tracing
 from . import inputs as got
 from .channel import Channel
-from .deltas import EVERY_MS, Coalescer
 from .machine import advance
 from .media import stored
 from .recovery import disposition
 from .requests import Prepared
+from .shown import Shown
 from .state import State
 from .world import World
 
@@ -323,55 +322,6 @@ class Driver:
             task.cancel()
         if left:
             await asyncio.wait(left, timeout=STOP_S)
-
-
-class Shown:
-    """Logs what one attempt shows, coalesced, and not later than a stalled stream could lose it."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._deltas = Coalescer()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def take(self, given: Iterable[Chunk]) -> list[events.UserEvent]:
-        """Log what chunks show, and give the events that show it. Those of a read are best given together."""
-        shown: list[events.UserEvent] = []
-        texts: list[str] = []
-        last: chunks.TextDelta | chunks.ReasoningDelta | None = None
-        for chunk in given:
-            if type(chunk) is chunks.TextDelta:
-                shown.append(events.TextDelta(chunk.text))
-            elif type(chunk) is chunks.ReasoningDelta:
-                shown.append(events.ReasoningDelta(chunk.text))
-            else:
-                continue
-            if last is not None and (chunk.index != last.index or type(chunk) is not type(last)):
-                self._add(last, texts)
-                texts = []
-            last = chunk
-            texts.append(chunk.text)
-        if last is not None:
-            self._add(last, texts)
-        return shown
-
-    def _add(self, place: chunks.TextDelta | chunks.ReasoningDelta, texts: list[str]) -> None:
-        """Texts of one block, that of ``place``."""
-        block: Literal["text", "reasoning"] = "text" if type(place) is chunks.TextDelta else "reasoning"
-        if due := self._deltas.add(place.index, block, "".join(texts)):
-            self._world.append(*due)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(EVERY_MS / 1000, self._flush)
-
-    def close(self) -> None:
-        """Log what is held back; nothing comes behind it."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._flush()
-
-    def _flush(self) -> None:
-        self._timer = None
-        if held := self._deltas.flush():
-            self._world.append(*held)
 
 
 def ended(position: int, ran: Ran | None) -> got.ToolEnded:

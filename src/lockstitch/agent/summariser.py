@@ -16,7 +16,7 @@ from ..llm.retry import RetryAfter, after_failure
 from ..providers import dialects
 from ..providers.wire_request import WireRequest
 from ..schema.blocks import Block
-from ..schema.chunks import FinishReason, ReasoningDelta, TextDelta
+from ..schema.chunks import FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from ..schema.errors import CallerError
 from ..schema.events import CompactionCall
 from ..schema.failures import Failure, FailureCode
@@ -25,6 +25,7 @@ from ..schema.usage import Usage
 from .events import Retrying, UserEvent
 from .media import loaded
 from .recovery import disposition
+from .shown import OutputMeter
 from .state import Rules
 
 if TYPE_CHECKING:
@@ -183,6 +184,7 @@ class Summariser:
         await world.log.flush()
         ratio = None if self._window is None else tokens / self._window
         said: list[str] = []
+        meter = OutputMeter(world)
         try:
             async with world.models.stream(
                 world.requests.endpoint, wire, input_estimate=tokens, context_ratio=ratio
@@ -190,11 +192,16 @@ class Summariser:
                 async for chunk in stream:
                     if isinstance(chunk, (TextDelta, ReasoningDelta)):
                         said.append(chunk.text)
+                        meter.add(chunk.text)
+                    elif isinstance(chunk, ToolCallDelta):
+                        meter.add(chunk.arguments)
         except asyncio.CancelledError:
             # It was sent, so it is billed.
             written = text_tokens("".join(said))
             self._count(Usage(input_tokens=tokens, output_tokens=written, estimated=True))
             raise
+        finally:
+            meter.close()
         decoded = stream.result
         self._count(decoded.usage)
         why: Failure | None = decoded.finish.failure

@@ -114,6 +114,16 @@ class AssistantDelta(_Body, frozen=True):
     text: str
 
 
+class OutputCount(_Body, frozen=True):
+    """What the open model call has written that no delta holds: arguments of calls, and all of a summary.
+
+    Evidence like a delta, and only used where nothing else tells what the call cost.
+    """
+
+    bytes: int
+    """Of UTF-8, so far: each takes the place of the one before."""
+
+
 class AssistantMessage(_Body, frozen=True):
     id: str
     content: tuple[Block, ...]
@@ -311,6 +321,7 @@ Body: TypeAlias = (
     | RequestHeader
     | AttemptStart
     | AssistantDelta
+    | OutputCount
     | AssistantMessage
     | AttemptFailed
     | RetryScheduled
@@ -360,6 +371,7 @@ KINDS: Final[Mapping[str, type[Body]]] = {
     "request_header": RequestHeader,
     "attempt_start": AttemptStart,
     "assistant_delta": AssistantDelta,
+    "output_count": OutputCount,
     "assistant_message": AssistantMessage,
     "attempt_failed": AttemptFailed,
     "retry_scheduled": RetryScheduled,
@@ -383,6 +395,6 @@ KINDS: Final[Mapping[str, type[Body]]] = {
 """The envelope's ``kind`` of each body, and so the type its ``data`` is decoded as."""
 
 NOT_NEEDED: Final[frozenset[str]] = frozenset(
-    {"assistant_delta", "compaction_call", "title", "session_repaired", "note"}
+    {"assistant_delta", "output_count", "compaction_call", "title", "session_repaired", "note"}
 )
 """Kinds written with ``needed`` false: a reader that does not know them can still continue the session."""

@@ -48,7 +48,7 @@ def closers(state: LogState) -> list[Body]:
         bodies.append(_close_attempt(state, state.open_attempt))
     bodies += [_close_call(place, call) for place, call in state.calls.items()]
     if state.compaction is not None:
-        bodies.append(CompactionEnd(state.compaction, applied=False, usage=state.compaction_spent))
+        bodies.append(CompactionEnd(state.compaction, applied=False, usage=_spent(state)))
     if state.step_open:
         bodies.append(StepEnd(state.turn, state.step))
     if state.turn_open:
@@ -58,12 +58,8 @@ def closers(state: LogState) -> list[Body]:
 
 def _close_attempt(state: LogState, attempt: OpenAttempt) -> AssistantMessage | AttemptFailed:
     content = _visible(attempt.deltas)
-    said = sum(len(delta.text.encode()) for delta in attempt.deltas)
-    usage = Usage(
-        input_tokens=attempt.input_estimate,
-        output_tokens=-(-said // _BYTES_PER_TOKEN),
-        estimated=True,
-    )
+    said = sum(len(delta.text.encode()) for delta in attempt.deltas) + attempt.unlogged_bytes
+    usage = Usage(input_tokens=attempt.input_estimate, output_tokens=_tokens(said), estimated=True)
     if content:
         message_id = f"interrupted-{attempt.seq}"
         return AssistantMessage(message_id, content, "interrupted", state.provider, state.model, usage)
@@ -71,6 +67,17 @@ def _close_attempt(state: LogState, attempt: OpenAttempt) -> AssistantMessage | 
         "ABORTED", "the session was interrupted before the model had said anything; continue to ask again"
     )
     return AttemptFailed(lost, usage)
+
+
+def _spent(state: LogState) -> Usage | None:
+    """What the calls of a compaction cost that was cut off."""
+    if state.compaction_spent is None:
+        return None
+    return state.compaction_spent + Usage(output_tokens=_tokens(state.compaction_bytes))
+
+
+def _tokens(written_bytes: int) -> int:
+    return -(-written_bytes // _BYTES_PER_TOKEN)
 
 
 def _visible(deltas: list[AssistantDelta]) -> tuple[Block, ...]:

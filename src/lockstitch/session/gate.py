@@ -24,6 +24,7 @@ from lockstitch.schema.events import (
     InputTaken,
     LegacyCompaction,
     NoteEvent,
+    OutputCount,
     Prune,
     Recovery,
     RequestHeader,
@@ -191,6 +192,12 @@ def _assistant_delta(state: LogState, body: AssistantDelta) -> str | None:
     if state.open_attempt is None:
         return "no attempt is open"
     return None if body.index >= 0 else "the block's index is negative"
+
+
+def _output_count(state: LogState, body: OutputCount) -> str | None:
+    if state.open_attempt is None and state.compaction_spent is None:
+        return "no model call is open"
+    return "the number of bytes is negative" if body.bytes < 0 else None
 
 
 def _assistant_message(state: LogState, body: AssistantMessage) -> str | None:
@@ -368,6 +375,7 @@ CHECKS: Final[dict[type[Body], Callable[[LogState, Any], str | None]]] = {
     RequestHeader: _request_header,
     AttemptStart: _attempt_start,
     AssistantDelta: _assistant_delta,
+    OutputCount: _output_count,
     AssistantMessage: _assistant_message,
     AttemptFailed: _attempt_failed,
     RetryScheduled: _retry_scheduled,

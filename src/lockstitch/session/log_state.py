@@ -23,6 +23,7 @@ from lockstitch.schema.events import (
     Event,
     InputQueued,
     InputTaken,
+    OutputCount,
     RequestHeader,
     RetryScheduled,
     RetryStarted,
@@ -62,6 +63,8 @@ class OpenAttempt:
     input_estimate: int
     deltas: list[AssistantDelta] = field(default_factory=list)
     """What was shown, in order. Neighbours of one block may be joined."""
+    unlogged_bytes: int = 0
+    """Of UTF-8: what it wrote besides."""
 
 
 @dataclass(slots=True)
@@ -99,6 +102,8 @@ class LogState:
     compaction_summed: bool = False
     compaction_spent: Usage | None = None
     """What the open compaction has cost if it is never ended: its calls, of which the last is estimated."""
+    compaction_bytes: int = 0
+    """Of UTF-8: what the last of these calls has written, beside that."""
     defects: int = 0
     """Events so far that the gate refuses."""
     told_defects: int = 0
@@ -240,6 +245,13 @@ def _goes_on(delta: AssistantDelta, more: AssistantDelta) -> bool:
     return len(delta.text) <= len(more.text) and delta.index == more.index and delta.block == more.block
 
 
+def _fold_output_count(state: LogState, seq: int, body: OutputCount) -> None:
+    if state.compaction_spent is not None:
+        state.compaction_bytes = max(body.bytes, state.compaction_bytes)
+    elif state.open_attempt is not None:
+        state.open_attempt.unlogged_bytes = max(body.bytes, state.open_attempt.unlogged_bytes)
+
+
 def _fold_assistant_message(state: LogState, seq: int, body: AssistantMessage) -> None:
     if not state.step_open:
         _imply_step(state)
@@ -284,24 +296,29 @@ def _fold_tool_result(state: LogState, seq: int, body: ToolFinished) -> None:
 
 def _fold_compaction_start(state: LogState, seq: int, body: CompactionStart) -> None:
     state.compaction, state.compaction_summed = body.id or None, False
-    state.compaction_spent = None
+    _forget_spent(state)
 
 
 def _fold_compaction_call(state: LogState, seq: int, body: CompactionCall) -> None:
     if body.id == state.compaction:
         sent = Usage(input_tokens=max(body.input_estimate, 0), estimated=True)
         state.compaction_spent = sent if body.spent is None else body.spent + sent
+        state.compaction_bytes = 0
 
 
 def _fold_compaction_summary(state: LogState, seq: int, body: CompactionSummary) -> None:
     if body.id == state.compaction:
         state.compaction_summed = True
-        state.compaction_spent = None  # the summary tells it
+        _forget_spent(state)  # the summary tells it
 
 
 def _fold_compaction_end(state: LogState, seq: int, body: CompactionEnd) -> None:
     state.compaction, state.compaction_summed = None, False
-    state.compaction_spent = None
+    _forget_spent(state)
+
+
+def _forget_spent(state: LogState) -> None:
+    state.compaction_spent, state.compaction_bytes = None, 0
 
 
 def _fold_session_repaired(state: LogState, seq: int, body: SessionRepaired) -> None:
@@ -324,6 +341,7 @@ FOLDS: Final[dict[type[Body], Callable[[LogState, int, Any], None]]] = {
     RequestHeader: _fold_request_header,
     AttemptStart: _fold_attempt_start,
     AssistantDelta: _fold_assistant_delta,
+    OutputCount: _fold_output_count,
     AssistantMessage: _fold_assistant_message,
     AttemptFailed: _fold_attempt_failed,
     RetryScheduled: _fold_retry_scheduled,
