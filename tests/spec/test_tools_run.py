@@ -315,6 +315,110 @@ async def test_cancellation_passes_through_and_reaches_the_tool(
     assert run._left_behind == set()
 
 
+EFFECTS = "What it did until then may have had effects: look before you repeat it."
+
+
+def counting(entered: threading.Event) -> Callable[..., str]:
+    """A sync tool that works until it is told to stop, and returns what it has."""
+
+    def probe(*, context: ToolContext) -> str:
+        entered.set()
+        context.stopping.wait(20)
+        return "one, two"
+
+    return probe
+
+
+def reporting(entered: threading.Event, output: Any) -> Callable[..., Awaitable[None]]:
+    """An async tool that says what it came to when it is cancelled."""
+
+    async def probe(*, context: ToolContext) -> None:
+        entered.set()
+        try:
+            await asyncio.sleep(20)
+        finally:
+            context.so_far(ToolOutput((Text("too early"),)))
+            context.so_far(output)
+
+    return probe
+
+
+SO_FAR: dict[str, tuple[Callable[[threading.Event], Callable[..., Any]], list[str]]] = {
+    "of a sync tool, what it returned": (counting, ["one, two"]),
+    "of an async tool, what it said last": (
+        lambda entered: reporting(entered, ToolOutput((Text("three"),), meta={"n": 3})),
+        ["three"],
+    ),
+    "of a tool that says something else, nothing": (lambda entered: reporting(entered, "three"), []),
+}
+
+
+@pytest.mark.parametrize("name", SO_FAR)
+async def test_the_output_so_far_of_a_run_over_its_time_is_kept(name: str) -> None:
+    make, texts = SO_FAR[name]
+    ran = await run_probe(tool(timeout_s=0.05)(make(threading.Event())))
+    ending = f"probe took longer than 0.05 s; it was stopped. {EFFECTS}"
+    assert (ran.outcome, ran.is_error) == ("timeout", True)
+    assert ran.content == (*map(Text, texts), Text(f"[{ending}]" if texts else ending))
+
+
+@pytest.mark.parametrize("name", SO_FAR)
+async def test_the_output_so_far_of_a_cancelled_run_is_told_before_the_cancellation(name: str) -> None:
+    make, texts = SO_FAR[name]
+    entered, told = threading.Event(), list[Ran]()
+    running = asyncio.create_task(cancellable(tool(make(entered)), told.append))
+    await asyncio.to_thread(entered.wait, 20)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    ending = Text(f"[probe was cancelled while it ran. {EFFECTS}]")
+    assert [(ran.outcome, ran.is_error, ran.content) for ran in told] == (
+        [("cancelled", True, (*map(Text, texts), ending))] if texts else []
+    )
+
+
+async def cancellable(probe: Tool, when_cancelled: Callable[[Ran], None], **fields: Any) -> Ran:
+    call = ToolCall(id="c", name=probe.name, arguments="")
+    context = ToolContext(cwd=Path.cwd(), **fields)
+    return await run_call(Registry([probe]), call, context, when_cancelled=when_cancelled)
+
+
+@pytest.mark.parametrize("content", [(Text("x" * 1000),), None, (object(),)], ids=["long", "none", "foreign"])
+async def test_no_output_so_far_holds_up_a_cancellation(content: Any) -> None:
+    entered, told, sunk = threading.Event(), list[Ran](), list[bytes]()
+    probe = tool(result_max_chars=100)(reporting(entered, ToolOutput(content)))
+    fields = {"blob_sink": lambda data: sunk.append(data) or "there"}
+    running = asyncio.create_task(cancellable(probe, told.append, **fields))
+    await asyncio.to_thread(entered.wait, 20)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert sunk == []
+    assert all(
+        len("".join(block.text for block in ran.content if isinstance(block, Text))) < 300 for ran in told
+    )
+    assert len(told) == (0 if content is None else 1)
+
+
+async def test_what_a_thread_returns_behind_a_blob_sink_is_no_output() -> None:
+    entered, release, told = threading.Event(), threading.Event(), list[Ran]()
+
+    def sink(_data: bytes) -> str:
+        entered.set()
+        release.wait(20)
+        return "there"
+
+    probe = tool(result_max_chars=10)(returning("x" * 100).function)
+    running = asyncio.create_task(cancellable(probe, told.append, blob_sink=sink))
+    await asyncio.to_thread(entered.wait, 20)
+    running.cancel()
+    await asyncio.sleep(0)
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert told == []
+
+
 async def test_a_second_cancellation_does_not_wait_for_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "GRACE_S", 600)
     entered, release = asyncio.Event(), asyncio.Event()

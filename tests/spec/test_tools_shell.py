@@ -97,6 +97,35 @@ async def test_a_command_over_its_time_is_stopped_with_its_output_kept(tmp_path:
     assert (ran.outcome, text_of(ran)) == ("failed", "begun\n[stopped: it ran longer than 0.2 s]")
 
 
+STUBBORN = {
+    "a command that waits": "echo begun; touch ready; sleep 600",
+    "one that ignores SIGTERM": "trap '' TERM; echo begun; touch ready; while :; do sleep 1; done",
+    "one whose child holds the output open": "echo begun; setsid sleep 600 & touch ready; sleep 600",
+    "one that closed its output": "echo begun; exec >&- 2>&-; touch ready; sleep 600",
+    "a line without its end": "printf begun; touch ready; sleep 600",
+}
+
+
+@pytest.mark.parametrize("name", STUBBORN)
+async def test_a_cancelled_command_keeps_its_output(name: str, tmp_path: Path) -> None:
+    told: list[Ran] = []
+    call = ToolCall(id="c", name="shell", arguments=json.dumps({"command": STUBBORN[name]}))
+    context = ToolContext(cwd=tmp_path)
+    running = asyncio.create_task(run_call(REGISTRY, call, context, when_cancelled=told.append))
+    while not (tmp_path / "ready").exists():
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    (ran,) = told
+    first, second = ran.content
+    assert isinstance(first, Text)
+    assert isinstance(second, Text)
+    assert first.text.startswith("begun\n[stopped: the call was cancelled")
+    assert second.text.startswith("[shell was cancelled while it ran.")
+    assert (ran.outcome, ran.is_error) == ("cancelled", True)
+
+
 async def test_a_command_that_writes_without_end_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,7 +45,7 @@ class ToolOutput:
     """For display only (a diff, an exit status); never sent to a model."""
 
 
-def _ignore(_text: str) -> None:
+def _ignore(_given: object) -> None:
     return None
 
 
@@ -68,7 +68,10 @@ class ToolContext:
     blob_sink: Callable[[bytes], str] | None = None
     """Keeps the whole of a result that was cut; returns where it lies. Runs in a worker thread; may raise."""
     stopping: threading.Event = field(default_factory=threading.Event)
-    """Set when the call timed out or was cancelled. A sync tool that works in a loop should look at it."""
+    """Set when the call timed out or was cancelled. A sync tool that works in a loop should look at it, and
+    return what it has: that becomes part of the answer."""
+    so_far: Callable[[ToolOutput], None] = _ignore
+    """For an async tool that is cancelled: what it came to by then, said before it ends. Never raises."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,11 @@ def _make_tool(
             value = function(**keywords)
             return value if inspect.isawaitable(value) else to_output(value)
 
-        output = await in_thread(call, stopping=context.stopping, name=own_name)
+        def late(value: Any) -> None:
+            if isinstance(value, ToolOutput):
+                context.so_far(value)
+
+        output = await in_thread(call, stopping=context.stopping, late=late, name=own_name)
         # a sync wrapper around an async function gives something to await, which belongs to the loop
         return to_output(await output) if inspect.isawaitable(output) else output
 

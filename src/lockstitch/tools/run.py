@@ -4,8 +4,9 @@ The contract about stopping: a run that is cancelled or out of time is told to s
 ``context.stopping`` is set) and has ``GRACE_S`` to end. A run that does not end by then (a coroutine that
 swallows the cancellation, a thread that is blocked) is left behind: its call is answered, what it does
 later is ignored, and the answer says that it may still be running. A coroutine is then closed where it
-waits; a thread cannot be ended. A coroutine that blocks the event loop itself is beyond help: blocking work
-belongs in a sync tool.
+waits; a thread cannot be ended. What a run came to when it was told to stop is part of the answer, if it says
+so in time: a sync tool by returning it, an async one by ``context.so_far``. A coroutine that blocks the event
+loop itself is beyond help: blocking work belongs in a sync tool.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import dataclasses
 import threading
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
@@ -36,6 +37,7 @@ PROGRESS_MAX_CHARS: Final = 4_000
 """Of one progress text; the end of it is kept."""
 _ERROR_MAX_CHARS: Final = 4_000
 _NAMES_SHOWN: Final = 40
+_EFFECTS: Final = "What it did until then may have had effects: look before you repeat it."
 
 _left_behind: set["asyncio.Task[Any]"] = set()
 """Keeps runs that did not stop from being collected, and warned about, while they are pending."""
@@ -52,26 +54,49 @@ class Ran:
     meta: Mapping[str, Any] | None = None
 
 
+class _CancelledError(Exception):
+    """A run was cancelled, and had said what it came to."""
+
+    def __init__(self, output: ToolOutput, limit: int) -> None:
+        super().__init__()
+        self.output = output
+        self.limit = limit
+
+
 @dataclass(frozen=True, slots=True)
 class _Raised:
     error: BaseException
 
 
-async def run_call(registry: Registry, call: ToolCall, context: ToolContext) -> Ran:
+async def run_call(
+    registry: Registry,
+    call: ToolCall,
+    context: ToolContext,
+    *,
+    when_cancelled: Callable[[Ran], None] | None = None,
+) -> Ran:
     """Runs the call and returns its answer, within the tool's time limit and GRACE_S.
 
     Outcomes: ``done``, ``failed`` (the tool said so or raised), ``invalid`` (arguments), ``unknown_tool``,
     ``timeout``. Raises nothing but CancelledError, and that within GRACE_S; the caller then answers the call.
+    ``when_cancelled`` is given an answer before (outcome ``cancelled``) if there is output to show.
     """
     started = time.monotonic()
     try:
         outcome, output, limit = await _answer(registry, call, context)
         content, meta = await _presented(output, limit, context)
+    except _CancelledError as cancelled:
+        if when_cancelled is not None:
+            with contextlib.suppress(Exception):  # content that is none must not hide the cancellation
+                content, extra = bounded(cancelled.output, cancelled.limit, keep=_nowhere)
+                meta = plain_meta(cancelled.output.meta, extra)
+                when_cancelled(Ran("cancelled", content, True, _ms_since(started), meta))
+        raise asyncio.CancelledError from None
     except Exception as error:  # a defect of ours must not leave a call without an answer either
         outcome, content = "failed", (Text(f"The tool could not be run: {_told(error)}"),)
         output, meta = ToolOutput((), is_error=True), None
     is_error = output.is_error or outcome != "done"
-    return Ran(outcome, content, is_error, round((time.monotonic() - started) * 1000), meta)
+    return Ran(outcome, content, is_error, _ms_since(started), meta)
 
 
 async def _answer(
@@ -87,26 +112,33 @@ async def _answer(
     except strict_json.InvalidJson as error:
         text = f"The arguments of {tool.name} are not a JSON object ({error}), so it was not run. Try again."
         return "invalid", _error(text), _ERROR_MAX_CHARS
-    outcome, output = await _run(tool, arguments, _guarded(context))
+    so_far: list[ToolOutput] = []
+
+    def keep(output: ToolOutput) -> None:
+        sound = isinstance(output, ToolOutput) and isinstance(output.content, tuple)
+        so_far[:] = [output] if sound else []
+
+    outcome, output = await _run(tool, arguments, _guarded(context, keep), so_far)
     return outcome, output, tool.result_max_chars
 
 
 async def _run(
-    tool: Tool, arguments: Mapping[str, Any], context: ToolContext
+    tool: Tool, arguments: Mapping[str, Any], context: ToolContext, so_far: Sequence[ToolOutput]
 ) -> tuple[ToolOutcome, ToolOutput]:
     task = asyncio.create_task(_caught(tool, arguments, context), name=f"tool {tool.name}")
     try:
         done, _ = await asyncio.wait({task}, timeout=tool.timeout_s)
     except asyncio.CancelledError:
         await _stop(task, context)
-        raise
+        if not so_far:
+            raise
+        output = _ended(so_far, f"{tool.name} was cancelled while it ran. {_EFFECTS}")
+        raise _CancelledError(output, tool.result_max_chars) from None
     if not done:
         stopped = await _stop(task, context)
         state = "it was stopped" if stopped else "it did not stop when told to and may still be running"
-        return "timeout", _error(
-            f"{tool.name} took longer than {tool.timeout_s:g} s; {state}."
-            " What it did until then may have had effects: look before you repeat it."
-        )
+        text = f"{tool.name} took longer than {tool.timeout_s:g} s; {state}. {_EFFECTS}"
+        return "timeout", _ended(so_far, text)
     if task.cancelled():
         return "failed", _error(f"{tool.name} cancelled itself and gave no result.")
     result = task.result()
@@ -188,7 +220,7 @@ async def _kept(text: str, sink: Callable[[bytes], str]) -> str | None:
         return None
 
 
-def _guarded(context: ToolContext) -> ToolContext:
+def _guarded(context: ToolContext, so_far: Callable[[ToolOutput], None]) -> ToolContext:
     """A context of this run alone; its progress may be called from any thread, and neither raises nor tells
     anything once the run has been told to stop."""
     loop = asyncio.get_running_loop()
@@ -213,7 +245,22 @@ def _guarded(context: ToolContext) -> ToolContext:
         except RuntimeError:
             return  # the loop is closed: a run left behind has nobody to show this to
 
-    return dataclasses.replace(context, progress=progress, stopping=stopping)
+    return dataclasses.replace(context, progress=progress, stopping=stopping, so_far=so_far)
+
+
+def _ended(so_far: Sequence[ToolOutput], text: str) -> ToolOutput:
+    """The answer of a run that was stopped: what it said last, and that it was stopped."""
+    if not so_far:
+        return _error(text)
+    return dataclasses.replace(so_far[-1], content=(*so_far[-1].content, Text(f"[{text}]")), is_error=True)
+
+
+def _nowhere(_text: str) -> None:
+    """No sink: nobody may be kept waiting for it now."""
+
+
+def _ms_since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)
 
 
 def _error(text: str) -> ToolOutput:

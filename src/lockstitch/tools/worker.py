@@ -14,12 +14,16 @@ T = TypeVar("T")
 
 
 async def in_thread(
-    function: Callable[[], T], *, stopping: threading.Event | None = None, name: str = ""
+    function: Callable[[], T],
+    *,
+    stopping: threading.Event | None = None,
+    late: Callable[[T], None] | None = None,
+    name: str = "",
 ) -> T:
     """The function's value, computed in a new thread; its exceptions are raised here.
 
     On cancellation ``stopping`` is set and the thread is waited for, since what it does cannot be undone half
-    way; a second cancellation leaves it behind.
+    way; ``late`` is given what the function came to. A second cancellation leaves it behind.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
@@ -46,6 +50,9 @@ async def in_thread(
         if stopping is not None:
             stopping.set()
         await asyncio.wait({done})
+        value, error = done.result()
+        if late is not None and error is None:
+            late(value)
         raise
     value, error = done.result()
     if isinstance(error, KeyboardInterrupt):
