@@ -101,6 +101,18 @@ TURNS: dict[str, tuple[list[events.UserEvent], list[str]]] = {
             "a plainer form chosen (/why)"
         ],
     ),
+    "a summary is told when it is asked for and when it is there": (
+        [
+            events.TextDelta("So far."),
+            events.Compacting("threshold", 9_000),
+            events.Compacted("threshold", "model", 9_000, 1_200),
+        ],
+        [
+            "~So far.",
+            "-- summarising older history …",
+            "-- older history is now a summary: 9,000 tokens became 1,200",
+        ],
+    ),
     "an answer that is cut off says how to go on": (
         [ended("length", detail="the model reached its output limit")],
         ["-- the answer is cut off (/continue goes on): the model reached its output limit"],

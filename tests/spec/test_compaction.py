@@ -55,6 +55,7 @@ class World:
             facts = msgspec.structs.replace(endpoint.profile, context_window=known)
             self.model.endpoint = dataclasses.replace(endpoint, profile=facts)
         self.store = MemoryStore()
+        self.compacting: list[told.Compacting] = []
         self.compacted: list[told.Compacted] = []
         options.setdefault("retry", QUICK)
         options.setdefault("tools", [fetch_page])
@@ -67,6 +68,8 @@ class World:
                 async for event in session.send(prompt):
                     if isinstance(event, told.Compacted):
                         self.compacted.append(event)
+                    elif isinstance(event, told.Compacting):
+                        self.compacting.append(event)
                     elif isinstance(event, told.TurnEnded):
                         ends.append(event)
         return ends
@@ -110,6 +113,9 @@ async def test_a_history_is_compacted_before_the_request_that_would_fill_the_win
     assert first.tokens_after < first.tokens_before / 2
     assert "Prompt 12:" in world.sent(-1)
     assert "[This conversation was shortened." in world.sent(-1)
+    assert [begun.tokens_before for begun in world.compacting] == [
+        event.tokens_before for event in world.compacted
+    ]
 
 
 async def test_an_unknown_window_is_learned_from_one_refusal_and_outlives_the_process() -> None:
@@ -183,6 +189,7 @@ async def test_long_results_are_pruned_before_anything_is_summarised() -> None:
     ends = await world.say("Read the pages.")
     assert [end.reason for end in ends] == ["completed"]
     assert world.methods == ["prune"]
+    assert world.compacting == [], "no model is asked, so nothing takes its time"
     assert len(world.model.requests) == 4, "no model was asked for a summary"
     assert "characters pruned]" in world.sent(-1)
     results = await world.bodies(log.ToolFinished)
@@ -396,8 +403,12 @@ async def test_who_watches_hears_of_retries_for_a_summary() -> None:
     async with world.agent.open("s") as session:
         for prompt in long_prompts():
             seen += [event async for event in session.send(prompt)]
-    retries = [event for event in seen if isinstance(event, told.Retrying)]
-    assert [(event.of, event.retry, event.code) for event in retries] == [("summary", 1, "SERVER")]
+    begun, retry, done = [
+        event for event in seen if isinstance(event, told.Compacting | told.Retrying | told.Compacted)
+    ]
+    assert (begun.trigger, begun.tokens_before) == (done.trigger, done.tokens_before)
+    assert (retry.of, retry.retry, retry.code) == ("summary", 1, "SERVER")
+    assert isinstance(done, told.Compacted)
 
 
 async def test_by_hand_who_asks_hears_of_retries() -> None:
@@ -408,7 +419,9 @@ async def test_by_hand_who_asks_hears_of_retries() -> None:
             await session.send(prompt).result()
         done = await session.compact(watch=seen.append)
     assert done is not None
-    assert [(event.of, event.retry) for event in seen] == [("summary", 1)]
+    begun, retry = seen
+    assert begun == told.Compacting("manual", done.tokens_before)
+    assert (retry.of, retry.retry) == ("summary", 1)
 
 
 async def test_a_used_up_budget_asks_no_model_again_for_a_summary() -> None:

@@ -20,7 +20,7 @@ from ..history.window import THRESHOLD
 from ..schema.events import CompactionEnd, CompactionStart, CompactionSummary, Prune
 from ..schema.failures import Failure, failure
 from ..schema.usage import Usage
-from .events import Compacted, UserEvent
+from .events import Compacted, Compacting, UserEvent
 from .inputs import CompactionDone
 from .state import Rules
 from .summariser import Gone, Summariser, Tell
@@ -56,6 +56,8 @@ class _Round:
     """What a request for a summary may have."""
     wanted: Limits
     focus: str | None
+    before: int
+    """Tokens of the history."""
     tell: Tell
 
 
@@ -90,7 +92,8 @@ class Compactor:
     ) -> Outcome:
         """Shorten the history until it fits well, giving up more each time round; at most three times.
 
-        ``tell`` hears of retries. Cancelled, it leaves the log with its compaction closed or not begun.
+        ``tell`` hears when a model is asked, and of retries. Cancelled, it leaves the log with its compaction
+        closed or not begun.
         """
         requests, context = self._world.requests, self._world.context
         size = requests.meter.size(context)
@@ -107,7 +110,7 @@ class Compactor:
         why: Failure | None = None
         for level in range(severity, SEVERITIES if trigger != "manual" else severity + 1):
             wanted = limits(window, requests.meter.fixed, level)
-            now = _Round(trigger, level, window, known, wanted, focus, tell or _nobody)
+            now = _Round(trigger, level, window, known, wanted, focus, before, tell or _nobody)
             done, why, usage = await self._once(now)
             spent = _sum(spent, usage)
             method = done or method
@@ -189,6 +192,7 @@ class Compactor:
 
     async def _summary(self, summariser: Summariser, now: _Round, planned: Plan) -> _Summary | Gone:
         if now.severity == 0:
+            await now.tell(Compacting(now.trigger, now.before))
             said = await summariser.whole(planned)
             if isinstance(said, str):
                 return _Summary("model", said, summariser.usage)

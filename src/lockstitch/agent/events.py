@@ -99,6 +99,17 @@ class Repaired(_Event, tag="repaired", frozen=True):
     anomalies: tuple[Anomaly, ...] = ()
 
 
+class Compacting(_Event, tag="compacting", frozen=True):
+    """A model is about to be asked for a summary of older history, which may take as long as an answer.
+
+    ``Compacted`` follows, or none where the history stays as it is. A shortening that asks no model is told
+    by ``Compacted`` alone.
+    """
+
+    trigger: Literal["manual", "threshold", "overflow"]
+    tokens_before: int
+
+
 class Compacted(_Event, tag="compacted", frozen=True):
     """Older history now reaches the model as a summary, or shortened; the log keeps it whole."""
 
@@ -131,6 +142,7 @@ UserEvent: TypeAlias = (
     | AttemptDiscarded
     | Retrying
     | Repaired
+    | Compacting
     | Compacted
     | TurnEnded
 )

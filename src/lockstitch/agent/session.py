@@ -150,8 +150,9 @@ class Session:
     ) -> Compacted | None:
         """Replace older history by a summary now; None if there is nothing to gain.
 
-        ``focus`` says what matters most; ``watch`` is told of retries meanwhile. Raises CallerError while a
-        turn runs, ProviderError if no summary could be had; the history is then as it was.
+        ``focus`` says what matters most; ``watch`` is told when a model is asked, and of retries. Raises
+        CallerError while a turn runs, ProviderError if no summary could be had; the history is then as it
+        was.
         """
 
         async def tell(event: UserEvent) -> None:

@@ -77,7 +77,6 @@ async def _model(talk: Talk, rest: str) -> None:
 
 async def _compact(talk: Talk, rest: str) -> None:
     session = session_or_error(talk)
-    talk.note("summarising older history …")
 
     async def work() -> None:
         told = await session.compact(rest or None, watch=talk.tell)

@@ -121,9 +121,14 @@ class TurnTeller:
                 self._told(
                     f"request mended: {in_words(event.rung, event.anomalies)}", chat_why.of_repair(event)
                 )
+            case events.Compacting():
+                self._view.settle()
+                self._note("summarising older history …")
+                self._activity("summarising older history")
             case events.Compacted(tokens_before=before, tokens_after=after):
                 self._view.settle()
                 self._note(f"older history is now a summary: {before:,} tokens became {after:,}")
+                self._activity("waiting for the model")
             case events.TurnEnded():
                 self._ended(event)
             case _:

@@ -59,6 +59,9 @@ class TextPrinter:
                 self._note(f"{what} {retry} in {delay_ms / 1000:.1f} s", dim=True)
             case events.Repaired(anomalies=anomalies, rung=rung):
                 self._note(f"request mended: {told(rung, anomalies)}")
+            case events.Compacting():
+                self._end_line()
+                self._note("summarising older history", dim=True)
             case events.Compacted(tokens_before=before, tokens_after=after):
                 self._note(f"history summarised: {before} tokens to {after}")
             case events.TurnEnded():
