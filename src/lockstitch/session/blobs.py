@@ -5,7 +5,9 @@ showed becomes a text that says so, because a request with a broken image would 
 """
 
 import base64
+import errno
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol
@@ -16,12 +18,14 @@ from lockstitch.schema.blocks import Base64Source, BlobSource, Block, Image, Tex
 from lockstitch.schema.errors import CallerError, StorageError
 from lockstitch.schema.messages import Message
 
-from .file_calls import FileCalls, write_new_file
+from .file_calls import FileCalls, read_range, write_new_file
 from .file_sink import refusal_of_disk
 from .scan import PIECE_BYTES
 
 BLOB_MAX_BYTES: Final = 256 * 1024 * 1024
 BLOBS_NAME: Final = "blobs"
+_NO_FILE: Final = (errno.EISDIR, errno.EINVAL, errno.ELOOP, errno.EFBIG)
+"""A folder, a pipe or a device, a link, more than a blob holds: trying again would not help."""
 GONE_TEXT: Final = "[image omitted: its stored data is missing or damaged]"
 
 
@@ -78,10 +82,12 @@ class DirectoryBlobs:
     def get(self, sha256: str) -> bytes:
         path = self._directory / checked_name(sha256)
         try:
-            data = path.read_bytes()
+            data = self._read(path)
         except FileNotFoundError as error:
             raise lost(sha256, f"{path} does not exist") from error
         except OSError as error:
+            if error.errno in _NO_FILE:
+                raise lost(sha256, f"{path}: {error.strerror}") from error
             raise refusal_of_disk(path, error) from error
         return verified(data, sha256)
 
@@ -100,9 +106,22 @@ class DirectoryBlobs:
     def _holds(self, path: Path, data: bytes) -> bool:
         """Whether the file is there and whole: another program may have cut it since."""
         try:
-            return path.stat().st_size == len(data) and path.read_bytes() == data
-        except FileNotFoundError:
-            return False
+            return path.lstat().st_size == len(data) and self._read(path) == data
+        except OSError as error:
+            if error.errno in (errno.ENOENT, *_NO_FILE):
+                return False
+            raise
+
+    def _read(self, path: Path) -> bytes:
+        """Raises OSError, with one of ``_NO_FILE`` for what cannot be a blob's file at all."""
+        fd = self._calls.open(path, os.O_RDONLY)
+        try:
+            size = self._calls.size(fd)
+            if size > BLOB_MAX_BYTES:
+                raise OSError(errno.EFBIG, f"{size} bytes are more than a blob holds", str(path))
+            return b"".join(read_range(self._calls, fd, 0, size, max(size, 1)))
+        finally:
+            self._calls.close(fd)
 
 
 class MemoryBlobs:

@@ -1,8 +1,9 @@
 """A checkpoint: what a log amounted to at one place, so that an opening need not fold what lies before it.
 
 It says "a log that begins with these bytes gives this state", and nothing about any file: the bytes are named
-by their length and SHA-256. Three lines: a header in JSON that closes with a MAC of everything else, the
-state behind the gate in JSON, and the state of the caller's fold. See docs/formats/session-log.md.
+by their length and SHA-256. Three lines: a header in JSON that closes with a MAC of itself and names what
+follows likewise, the state behind the gate in JSON, and the state of the caller's fold. So who made it is
+known before more than its first line is read. See docs/formats/session-log.md.
 """
 
 import hmac
@@ -16,7 +17,9 @@ from .. import __version__
 from .fold_code import FOLD_CODE
 from .log_state import LogState, OpenCall
 
-CHECKPOINT_FORMAT: Final = 1
+CHECKPOINT_FORMAT: Final = 2
+HEADER_MAX_BYTES: Final = 4096
+"""It has some hundred."""
 _MAC_START: Final = b',"mac":"'
 _MAC_BYTES: Final = len(_MAC_START) + 2 * sha256().digest_size + len(b'"}')
 
@@ -43,10 +46,16 @@ class _Maker(msgspec.Struct, frozen=True, kw_only=True):
     """The fold's own version."""
 
 
-class _Header(_Maker, frozen=True, kw_only=True):
+class Header(_Maker, frozen=True, kw_only=True):
+    """Its first line but for the MAC: what it is about."""
+
     records: int
     bytes: int
     sha256: str
+    """Of the log's beginning: how many records, how many bytes, and their digest."""
+    state_bytes: int
+    state_sha256: str
+    """Of all that follows the header."""
 
 
 class _Place(msgspec.Struct, frozen=True, array_like=True):
@@ -63,52 +72,61 @@ class _State(msgspec.Struct, frozen=True):
     calls: tuple[_Place, ...]
 
 
-_HEADERS: Final = msgspec.json.Decoder(_Header)
+_HEADERS: Final = msgspec.json.Decoder(Header)
 _STATES: Final = msgspec.json.Decoder(_State)
 
 
 def encode(checkpoint: Checkpoint, fold_version: str, key: bytes) -> bytes:
     state = copy(checkpoint.state)
     calls, state.calls = state.calls, {}
-    header = _Header(
+    places = tuple(_Place(*place, call) for place, call in calls.items())
+    rest = b"%s\n%s\n" % (msgspec.json.encode(_State(state, places)), checkpoint.fold)
+    header = Header(
         fold=fold_version,
         records=state.next_seq,
         bytes=checkpoint.length,
         sha256=checkpoint.digest,
+        state_bytes=len(rest),
+        state_sha256=sha256(rest).hexdigest(),
     )
     head = msgspec.json.encode(header)[:-1]
-    places = tuple(_Place(*place, call) for place, call in calls.items())
-    rest = b"%s\n%s\n" % (msgspec.json.encode(_State(state, places)), checkpoint.fold)
-    return b'%s%s%s"}\n%s' % (head, _MAC_START, _mac(key, head, rest), rest)
+    return b'%s%s%s"}\n%s' % (head, _MAC_START, _mac(key, head), rest)
 
 
-def decode(data: bytes, fold_version: str, key: bytes) -> Checkpoint | None:
-    """The checkpoint; None for one of other code or of another key, and for anything else."""
-    head_end = data.find(b"\n")
-    state_end = data.find(b"\n", head_end + 1)
-    line, rest = data[: max(head_end, 0)], memoryview(data)[head_end + 1 :]
+def decode_header(line: bytes, fold_version: str, key: bytes) -> Header | None:
+    """The header, given without its newline; None for one of other code or of another key, and for anything
+    else."""
     head, tail = line[:-_MAC_BYTES], line[-_MAC_BYTES:]
-    if not hmac.compare_digest(tail, b'%s%s"}' % (_MAC_START, _mac(key, head, rest))):
+    if not hmac.compare_digest(tail, b'%s%s"}' % (_MAC_START, _mac(key, head))):
         return None
     try:
         header = _HEADERS.decode(head + b"}")
-        saved = _STATES.decode(memoryview(data)[head_end + 1 : state_end])
-    except (msgspec.MsgspecError, RecursionError):
+    except msgspec.MsgspecError:
         return None  # made by other code: of a format that this one does not know
     made_by = msgspec.structs.asdict(_Maker(fold=fold_version))
     if any(getattr(header, name) != value for name, value in made_by.items()):
         return None
+    return header if min(header.records, header.bytes, header.state_bytes) > 0 else None
+
+
+def decode(header: Header, rest: bytes) -> Checkpoint | None:
+    """The checkpoint of that header and what follows it; None if that is not what the header names."""
+    if len(rest) != header.state_bytes or sha256(rest).hexdigest() != header.state_sha256:
+        return None
+    state_end = rest.find(b"\n")
+    try:
+        saved = _STATES.decode(memoryview(rest)[:state_end])
+    except (msgspec.MsgspecError, RecursionError):
+        return None
     state = saved.state
     state.calls = {(place.message_seq, place.position): place.call for place in saved.calls}
-    if state.start is None or state.next_seq != header.records or header.records < 1 or header.bytes < 1:
+    if state.start is None or state.next_seq != header.records:
         return None
-    return Checkpoint(header.bytes, header.sha256, state, memoryview(data)[state_end + 1 : -1])
+    return Checkpoint(header.bytes, header.sha256, state, memoryview(rest)[state_end + 1 : -1])
 
 
-def _mac(key: bytes, head: bytes, rest: bytes | memoryview) -> bytes:
-    mac = hmac.new(key, head, sha256)
-    mac.update(rest)
-    return mac.hexdigest().encode()
+def _mac(key: bytes, head: bytes) -> bytes:
+    return hmac.new(key, head, sha256).hexdigest().encode()
 
 
 class LogDigest:

@@ -9,7 +9,7 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from .checkpoint import Checkpoint, decode, encode
+from .checkpoint import HEADER_MAX_BYTES, Checkpoint, decode, decode_header, encode
 from .file_calls import FileCalls, read_range, write_all
 
 CHECKPOINT_NAME: Final = "checkpoint.jsonl"
@@ -24,19 +24,36 @@ def read_checkpoint(
 ) -> tuple[Checkpoint, int] | None:
     """The checkpoint of a session and the size of its file; None if there is none that fits.
 
-    One that is longer than the log is not looked at: what it claims cannot be there.
+    One that is longer than the log is not looked at: what it claims cannot be there. Of one that was not made
+    here no more is read than what tells that.
     """
     try:
         key = _read_key(calls, directory.parent)
-        data = None if key is None else _read_file(calls, directory / CHECKPOINT_NAME, log_size)
+        if key is None:
+            return None
+        fd = calls.open(directory / CHECKPOINT_NAME, os.O_RDONLY)
+        try:
+            return _read(calls, fd, fold_version, key, log_size)
+        finally:
+            calls.close(fd)
     except OSError:
         return None  # it is disposable: the log is read instead, and tells if the disk is what fails
-    if key is None or data is None:
+
+
+def _read(
+    calls: FileCalls, fd: int, fold_version: str, key: bytes, log_size: int
+) -> tuple[Checkpoint, int] | None:
+    size = calls.size(fd)
+    if size > log_size:
         return None
-    checkpoint = decode(data, fold_version, key)
-    if checkpoint is None or checkpoint.length > log_size:
+    beginning = b"".join(read_range(calls, fd, 0, HEADER_MAX_BYTES, HEADER_MAX_BYTES))
+    line, _, _ = beginning.partition(b"\n")
+    header = decode_header(line, fold_version, key)
+    start = len(line) + 1
+    if header is None or header.bytes > log_size or start + header.state_bytes != size:
         return None
-    return checkpoint, len(data)
+    checkpoint = decode(header, b"".join(read_range(calls, fd, start, size, header.state_bytes)))
+    return None if checkpoint is None else (checkpoint, size)
 
 
 def write_checkpoint(calls: FileCalls, directory: Path, checkpoint: Checkpoint, fold_version: str) -> int:
@@ -53,15 +70,16 @@ def write_checkpoint(calls: FileCalls, directory: Path, checkpoint: Checkpoint, 
 
 
 def remove_checkpoint(calls: FileCalls, directory: Path) -> None:
-    """Raises OSError."""
-    _remove(calls, directory / CHECKPOINT_NAME)
+    """Also what a process left of one that it did not finish. Raises OSError."""
+    for path in (directory / CHECKPOINT_NAME, _temporary(directory / CHECKPOINT_NAME)):
+        _remove(calls, path)
 
 
 def _read_key(calls: FileCalls, root: Path) -> bytes | None:
     try:
         text = _read_file(calls, root / KEY_NAME, _KEY_FILE_BYTES)
         key = None if text is None else bytes.fromhex(text.decode())
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):  # whatever lies there, another can be put in its place
         return None
     return key if key is not None and len(key) == _KEY_BYTES else None
 
@@ -84,7 +102,7 @@ def _read_file(calls: FileCalls, path: Path, size_max: int) -> bytes | None:
 
 def _replace(calls: FileCalls, path: Path, data: bytes) -> None:
     """Raises OSError, and leaves what was there before and nothing else."""
-    temporary = path.with_name(f".{path.name.lstrip('.')}.tmp")
+    temporary = _temporary(path)
     _remove(calls, temporary)  # of a process that died
     # Never through a link that somebody laid there: a session may have come from elsewhere.
     fd = calls.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -97,6 +115,10 @@ def _replace(calls: FileCalls, path: Path, data: bytes) -> None:
     except OSError:
         _remove(calls, temporary)  # on a full disk its place is what the log needs
         raise
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name.lstrip('.')}.tmp")
 
 
 def _remove(calls: FileCalls, path: Path) -> None:

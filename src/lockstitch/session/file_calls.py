@@ -7,16 +7,26 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-_OPEN_FLAGS: Final = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"))
-"""``O_NONBLOCK`` is for what is no regular file: opening a pipe would wait for its other end."""
+_OPEN_FLAGS: Final = sum(
+    getattr(os, name, 0) for name in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK", "O_NOFOLLOW")
+)
+"""``O_NONBLOCK`` is for what is no regular file: opening a pipe would wait for its other end. ``O_NOFOLLOW``:
+a session may have come from elsewhere, and a link in it would lead to any file of whoever opens it."""
 
 
 class FileCalls:
     """The operating system's. All raise OSError."""
 
     def open(self, path: Path, flags: int, mode: int = 0o600) -> int:
-        """Raises OSError for what is no regular file, too: a pipe would keep its reader waiting for ever."""
-        fd = os.open(path, flags | _OPEN_FLAGS, mode)
+        """Raises OSError for what is no regular file, too: a pipe would keep its reader waiting for ever, and
+        what lies behind a link is not the session's."""
+        try:
+            fd = os.open(path, flags | _OPEN_FLAGS, mode)
+        except OSError as error:
+            if error.errno != errno.ELOOP or not path.is_symlink():
+                raise
+            reason = "it is a symbolic link, which is not followed; put the file itself there"
+            raise OSError(errno.ELOOP, reason, str(path)) from error
         kind = os.fstat(fd).st_mode
         if not stat.S_ISREG(kind):
             os.close(fd)
@@ -84,7 +94,8 @@ def write_new_file(calls: FileCalls, path: Path, pieces: Iterable[bytes]) -> Non
     The name itself is durable once the caller has synced the directory. Raises OSError.
     """
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
-    fd = calls.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    temporary.unlink(missing_ok=True)  # of a process that died
+    fd = calls.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         try:
             offset = 0

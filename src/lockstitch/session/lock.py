@@ -9,6 +9,8 @@ from typing import Final
 
 from lockstitch.schema.errors import SessionBusyError
 
+from .file_calls import FileCalls
+
 LOCK_NAME: Final = "lock"
 
 if sys.platform == "win32":
@@ -72,7 +74,8 @@ def acquire(directory: Path, session_id: str) -> SessionLock:
     """
     path = directory / LOCK_NAME
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        # Never through a link, which would have any file of whoever opens the session emptied.
+        fd = FileCalls().open(path, os.O_RDWR | os.O_CREAT)
         try:
             if not _try_lock(fd):
                 raise _busy(session_id, _read_owner(fd))
@@ -90,9 +93,7 @@ def acquire(directory: Path, session_id: str) -> SessionLock:
 def owner(directory: Path) -> int | None:
     """Process id of the writer that holds the session; None if nobody does. -1: one that cannot be named."""
     try:
-        fd = os.open(
-            directory / LOCK_NAME, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-        )
+        fd = FileCalls().open(directory / LOCK_NAME, os.O_RDONLY)
     except OSError:
         return None
     try:
