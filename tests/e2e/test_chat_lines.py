@@ -5,6 +5,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
 from cli_process import Cli, Ended, call, ended, outcomes, reasons, script_of, wait_until
 
 
@@ -50,6 +51,33 @@ def test_a_fork_goes_on_in_a_copy_and_the_list_shows_both(cli: Cli) -> None:
     assert len(cli.kinds("t", "user_message")) == 2
     assert done.out.count("session s: First.") == 1
     assert "failed attempts included" in done.out
+
+
+@script_of("One.", "Two.", "Three.")
+def test_the_lines_behind_a_choice_of_session_are_said_in_it(cli: Cli) -> None:
+    chat(cli, "First.")
+    done = chat(cli, "1", "Second.", "Third.", arguments=("--pick",))
+    assert done.code == 0, done.err
+    assert "1  " in done.err and "First." in done.err
+    assert len(cli.kinds("s", "user_message")) == 3
+
+
+NO_CHOICES = {
+    "a word": ("Second.", "'Second.' is not a valid integer"),
+    "a number of no session": ("2", "2 is not in the range 1<=x<=1"),
+    "an empty line": ("", "'' is not a valid integer"),
+    "a line without end": ("1" * 1_000, "not in the range"),
+}
+
+
+@pytest.mark.parametrize(("line", "said"), NO_CHOICES.values(), ids=NO_CHOICES)
+@script_of("One.", "Two.")
+def test_what_chooses_no_session_is_told_and_nothing_is_said_to_any(cli: Cli, line: str, said: str) -> None:
+    chat(cli, "First.")
+    done = chat(cli, line, "Second.", arguments=("--pick",))
+    assert done.code == 2
+    assert said in done.err
+    assert len(cli.kinds("s", "user_message")) == 1
 
 
 @script_of("One.", "A summary that nobody reads.")

@@ -13,6 +13,8 @@ from ..schema.errors import CallerError
 from . import exit_codes
 
 DUMB: Final = frozenset({"", "dumb", "unknown"})
+CHOICE_MAX: Final = 100
+"""Bytes of the line that chooses a session."""
 HOW_TO_GET_MORE: Final = "for a better terminal: pip install 'lockstitch[cli]'"
 
 
@@ -116,5 +118,21 @@ def _picked(store: str | None) -> str:
         raise CallerError("there are no sessions yet; `lockstitch chat` begins one")
     for number, info in enumerate(found, 1):
         click.echo(session_line(number, info), err=True)
-    number = click.prompt("session number", type=click.IntRange(1, len(found)), err=True)
-    return found[number - 1].id
+    return found[_number(len(found)) - 1].id
+
+
+def _number(most: int) -> int:
+    """What the user chooses, from 1 to ``most``. What comes behind that line is left for the conversation."""
+    allowed = click.IntRange(1, most)
+    if sys.stdin.isatty():
+        chosen: int = click.prompt("session number", type=allowed, err=True)
+        return chosen
+    # Without a buffer, which would take the next lines too; and asked once, for those are no answers.
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as source:
+        line = source.readline(CHOICE_MAX).decode(errors="replace").strip()
+    try:
+        return allowed.convert(line, None, None)
+    except click.BadParameter as error:
+        raise click.UsageError(
+            f"--pick reads the session's number from the first line: {error.message}"
+        ) from error
