@@ -63,10 +63,10 @@ def test_the_lines_behind_a_choice_of_session_are_said_in_it(cli: Cli) -> None:
 
 
 NO_CHOICES = {
-    "a word": ("Second.", "'Second.' is not a valid integer"),
-    "a number of no session": ("2", "2 is not in the range 1<=x<=1"),
-    "an empty line": ("", "'' is not a valid integer"),
-    "a line without end": ("1" * 1_000, "not in the range"),
+    "a word": ("Second.", "a number from 1 to 1 from the first line, not 'Second.'"),
+    "a number of no session": ("2", "a number from 1 to 1 from the first line, not '2'"),
+    "an empty line": ("", "from the first line, not ''"),
+    "a line without end": ("1" * 1_000, "from the first line, not '111"),
 }
 
 

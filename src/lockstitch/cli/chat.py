@@ -123,16 +123,12 @@ def _picked(store: str | None) -> str:
 
 def _number(most: int) -> int:
     """What the user chooses, from 1 to ``most``. What comes behind that line is left for the conversation."""
-    allowed = click.IntRange(1, most)
     if sys.stdin.isatty():
-        chosen: int = click.prompt("session number", type=allowed, err=True)
+        chosen: int = click.prompt("session number", type=click.IntRange(1, most), err=True)
         return chosen
     # Without a buffer, which would take the next lines too; and asked once, for those are no answers.
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as source:
         line = source.readline(CHOICE_MAX).decode(errors="replace").strip()
-    try:
-        return allowed.convert(line, None, None)
-    except click.BadParameter as error:
-        raise click.UsageError(
-            f"--pick reads the session's number from the first line: {error.message}"
-        ) from error
+    if not line.isdecimal() or not 1 <= int(line) <= most:
+        raise click.UsageError(f"--pick takes a number from 1 to {most} from the first line, not {line!r}")
+    return int(line)
