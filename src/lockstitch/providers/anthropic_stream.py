@@ -89,6 +89,7 @@ class AnthropicStream(EventTranslator):
                 pass
             case kind:
                 self._builder.note("unknown_event", f"an event of type {kind!r}")
+                self._builder.not_ours(value, event)
 
     def _whole(self, value: Mapping[str, Any]) -> bool:
         content = value.get("content")

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 from ..schema.blocks import Replay
 from ..schema.chunks import Chunk
-from ..schema.failures import Failure, failure
+from ..schema.failures import Failure
 from ..schema.notes import Note
 from ..schema.profiles import Profile
 from ..wire.strict_json import InvalidJson
 from . import frames
+from .other_protocols import not_read, protocol_of
 from .response import ResponseBuilder
 from .translator import MODEL_MAX, Mint
 
@@ -62,19 +63,18 @@ class EventTranslator(ABC):
     def document(self, value: Any) -> list[Chunk]:
         self._document = True
         self._builder.note("json_instead_of_stream", "the answer is one JSON document, not an event stream")
-        known = False
+        known, spoken = False, None
         for said in value if isinstance(value, list) else [value]:
             if not isinstance(said, dict):
                 continue
             one = frames.unwrapped(said, self.answer_key)
+            spoken = spoken or protocol_of(one)
             if frames.error_in(one, "") is None:
                 known = self._whole(one) or known
             elif not self._builder.refused and (reported := self._reported(one, "")) is not None:
                 self._builder.failed(reported)
         if not known and not self._builder.terminal_seen:
-            self._builder.failed(
-                failure("NOT_AN_API", f"the answer is JSON but nothing of {self.dialect}; check the base URL")
-            )
+            self._builder.failed(not_read(self.dialect, spoken))
         return self._builder.take()
 
     def end(self, strays: bytes) -> list[Chunk]:

@@ -94,6 +94,8 @@ class GeminiStream(EventTranslator):
         self._model = text_of(value.get("modelVersion")) or self._model
         for candidate in objects_of(value.get("candidates")):
             self._candidate(candidate)
+        if "candidates" not in value:
+            self._builder.not_ours(value)
         self._usage(object_of(value.get("usageMetadata")))
         blocked = text_of(object_of(value.get("promptFeedback")).get("blockReason"))
         if blocked and not blocked.endswith("UNSPECIFIED"):

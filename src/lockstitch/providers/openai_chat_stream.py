@@ -18,7 +18,7 @@ import msgspec
 
 from ..schema.blocks import Replay
 from ..schema.chunks import Chunk
-from ..schema.failures import Failure, failure
+from ..schema.failures import Failure
 from ..schema.notes import Note
 from ..schema.profiles import Profile
 from ..wire import strict_json
@@ -38,6 +38,7 @@ from .openai_chat_values import (
     text_in,
     type_name,
 )
+from .other_protocols import not_read, protocol_of
 from .response import ResponseBuilder
 from .translator import MODEL_MAX, Mint
 
@@ -163,18 +164,17 @@ class OpenAiChatStream:
     def document(self, value: Any) -> list[Chunk]:
         self._document = True
         self._builder.note("json_instead_of_stream")
-        known = False
+        known, spoken = False, None
         for said in value if isinstance(value, list) else [value]:
             one = frames.unwrapped(said, "choices") if isinstance(said, dict) else said
             known = known or (isinstance(one, dict) and "choices" in one)
+            spoken = spoken or (protocol_of(one) if isinstance(one, dict) else None)
             self._value(one, "")
         if known:
             self._settle()
             self._builder.reason("stop")
         elif not self._builder.terminal_seen:
-            self._builder.failed(
-                failure("NOT_AN_API", "the answer is JSON but no chat completion; check the base URL")
-            )
+            self._builder.failed(not_read("openai-chat", spoken))
         return self._builder.take()
 
     def end(self, strays: bytes) -> list[Chunk]:
@@ -273,6 +273,8 @@ class OpenAiChatStream:
         usage = value.get("usage")
         if not isinstance(usage, dict) and isinstance(value.get("x_groq"), dict):
             usage = value["x_groq"].get("usage")
+        if said is None and "choices" not in value:
+            self._builder.not_ours(value, event)
         if said is None:
             for choice in objects_of(value.get("choices")):
                 if choice.get("error"):  # OpenRouter's place for an error of one choice

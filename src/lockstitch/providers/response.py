@@ -30,6 +30,7 @@ from .call_slots import ID_MAX, NAME_MAX, Call, CallDelta, CallSlots
 from .classify import bounded
 from .markup_calls import MarkedCall
 from .note_book import NoteBook
+from .other_protocols import protocol_of, wrong_protocol
 from .response_blocks import BLOCKS_MAX, BlockWriter, Slot, finished_block
 from .split_characters import SplitCharacters, rest_of
 from .text_sorter import TextSorter
@@ -68,6 +69,8 @@ class ResponseBuilder:
         self._reason: Reason | None = None
         self._failure: Failure | None = None
         self._unreadable: str | None = None
+        self._spoken: str | None = None
+        """Another protocol, whose frames came."""
         self._split: SplitCharacters | None = None
 
     @property
@@ -236,6 +239,11 @@ class ResponseBuilder:
         self._unreadable = self._unreadable or f"{start!r} ({reason})"
         self.note("frame_not_json", f"{start!r}: {reason}")
 
+    def not_ours(self, value: Mapping[str, Any], event: str = "") -> None:
+        """A frame that the protocol does not know; if it is another's and nothing else comes, that is why."""
+        spoken = self._spoken or protocol_of(value, event)
+        self._spoken = spoken if spoken != self._dialect else None
+
     def reason(self, reason: Reason) -> None:
         """A finish reason. Of several the gravest stays: a cut is never taken for an end."""
         if self._reason is None or _SEVERITY[reason] > _SEVERITY[self._reason]:
@@ -248,6 +256,8 @@ class ResponseBuilder:
 
     def close(self) -> None:
         """The protocol's own end was seen."""
+        if (otherwise := self._otherwise()) is not None:
+            self.failed(otherwise)
         self.reason("stop")
         self._finish()
 
@@ -270,7 +280,7 @@ class ResponseBuilder:
         if self._reason is not None and self._failure is None:
             self.note("broken_after_finish", f"{cause.code}: {cause.message}")
         elif self._failure is None:
-            self._failure = cause
+            self._failure = self._otherwise() or cause
         self._finish()
 
     # ---- how it ends -------------------------------------------------------------------------
@@ -335,6 +345,8 @@ class ResponseBuilder:
         found = frames.reported_in_text(strays, dialect=self._dialect, profile=self._profile)
         if found is not None:
             return found
+        if (otherwise := self._otherwise()) is not None:
+            return otherwise
         if self._unreadable is not None:
             return failure(
                 "MALFORMED_RESPONSE", f"a frame of the stream is not JSON: {self._unreadable}; try again"
@@ -346,6 +358,12 @@ class ResponseBuilder:
             f"the stream ended without a finish reason or a sentinel{said}; try again",
             subkind="clean_eof",
         )
+
+    def _otherwise(self) -> Failure | None:
+        """What is wrong if all that came is of another protocol."""
+        if self._spoken is None or self.terminal_seen or self.begun:
+            return None
+        return wrong_protocol(self._dialect, self._spoken)
 
     def _settle_calls(self) -> None:
         """Gives every call an id, and shows those that arguments never settled."""

@@ -108,6 +108,7 @@ class ResponsesStream(EventTranslator):
                 self._whole(value)
             case _ if not kind.startswith("response."):
                 self._builder.note("unknown_event", f"an event of type {kind!r}")
+                self._builder.not_ours(value, event)
 
     def _whole(self, value: Mapping[str, Any]) -> bool:
         if not isinstance(value.get("output"), list) and value.get("object") != "response":
