@@ -3,8 +3,11 @@
 ``python docs/python_reference.py`` rewrites the page; a test fails while it differs from the code.
 """
 
+import ast
 import inspect
 import re
+import textwrap
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +26,9 @@ SHORT = {
 HEAD = """\
 # Python
 
-Everything public, from `import lockstitch`. Made by `docs/python_reference.py` from the docstrings, which are
-contracts: change them there.
+Everything public, from `import lockstitch`, and `lockstitch.testing` ([gateway.md](gateway.md),
+[agent.md](agent.md#tests)) beside it; modules below may change. Made by `docs/python_reference.py` from the
+docstrings, which are contracts: change them there.
 """
 
 
@@ -38,6 +42,9 @@ def page() -> str:
 
 def _entry(name: str, value: Any) -> Iterator[str]:
     yield f"## `{name}`\n"
+    if isinstance(value, types.UnionType):
+        yield "One of " + ", ".join(f"`{member.__name__}`" for member in value.__args__) + ".\n"
+        return
     if not isinstance(value, type):
         yield f"```text\n{_broken(_signature(name, value))}\n```\n"
         yield _doc(value)
@@ -50,7 +57,27 @@ def _entry(name: str, value: Any) -> Iterator[str]:
     if not issubclass(value, BaseException):
         if inspect.isfunction(value.__init__) and value.__init__.__doc__:
             yield _doc(value.__init__)
+        yield from _fields(value)
         yield from _members(value)
+
+
+def _fields(owner: type) -> Iterator[str]:
+    """What stands beneath the fields of a value, inherited ones included."""
+    told = {}
+    for kind in reversed(owner.__mro__):
+        if not kind.__module__.startswith("lockstitch"):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, text in zip(body.body, body.body[1:], strict=False):
+            match field, text:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(words))),
+                ) if not name.startswith("_"):
+                    told[name] = inspect.cleandoc(words).replace("``", "`").replace("\n", " ")
+    if told:
+        yield "\n".join(f"- `{name}`: {words}" for name, words in told.items()) + "\n"
 
 
 def _members(owner: type) -> Iterator[str]:
@@ -74,6 +101,7 @@ def _signature(name: str, value: Any) -> str:
     text = re.sub(r"(: |-> )(?:'([^']*)'|\"([^\"]*)\")", lambda m: m[1] + (m[2] or m[3]), text)
     text = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", text)  # an address would differ in every run
     text = text.replace("~T", "T")
+    text = re.sub(r"frozenset\(\{(.*?)\}\)", lambda m: "{" + ", ".join(sorted(m[1].split(", "))) + "}", text)
     for union, short in SHORT.items():
         text = text.replace(union, short)
     return f"{name}{text}"

@@ -2,10 +2,8 @@
 
 import asyncio
 
-from lockstitch import Agent, Decision, tool
-from lockstitch.agent.events import ApprovalNeeded
+from lockstitch import Agent, ApprovalNeeded, Decision, Policy, tool
 from lockstitch.testing.scripted_model import ScriptedModel
-from lockstitch.tools.approval import Policy
 
 
 @tool(needs="approval")

@@ -2,8 +2,7 @@
 
 import asyncio
 
-from lockstitch import Agent, Budget, BudgetError, Hooks, Price, tool
-from lockstitch.schema.blocks import ToolCall
+from lockstitch import Agent, Budget, BudgetError, Hooks, Price, ToolCall, tool
 from lockstitch.testing.scripted_model import ScriptedModel
 
 tested: list[str] = []

@@ -4,8 +4,16 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from lockstitch import Agent, Session, tool
-from lockstitch.agent.events import AttemptDiscarded, TextDelta, ToolFinished, ToolStarted, TurnEnded
+from lockstitch import (
+    Agent,
+    AttemptDiscarded,
+    Session,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    tool,
+)
 from lockstitch.testing.scripted_model import ScriptedModel
 
 model = ScriptedModel(

@@ -11,12 +11,41 @@ __version__ = "0.1.0.dev0"
 if TYPE_CHECKING:
     from .agent.api import Agent, Result, Session, Turn
     from .agent.approval import Decision
+    from .agent.events import (
+        ApprovalNeeded,
+        AttemptDiscarded,
+        Compacted,
+        Compacting,
+        ReasoningDelta,
+        Repaired,
+        Retrying,
+        TextDelta,
+        ToolFinished,
+        ToolProgress,
+        ToolStarted,
+        TurnEnded,
+        UserEvent,
+    )
     from .agent.hooks import Hooks
     from .agent.result import TurnFailedError
     from .agent.state import Budget, Price, Stuck
     from .history.decode import Decoder, decode
+    from .history.decoded import Decoded
     from .history.repair import Repair, lint, repair
-    from .providers.classify import classify
+    from .llm.retry import Backoff, RetryPolicy
+    from .providers.classify import Classified, classify
+    from .schema.blocks import (
+        Base64Source,
+        Block,
+        Image,
+        Opaque,
+        Reasoning,
+        Text,
+        ToolCall,
+        ToolResult,
+        UrlSource,
+    )
+    from .schema.chunks import Finish
     from .schema.errors import (
         ApprovalRequiredError,
         BudgetError,
@@ -29,29 +58,82 @@ if TYPE_CHECKING:
         SessionReadOnlyError,
         StorageError,
     )
-    from .tools.contract import Tool, ToolContext, ToolError
+    from .schema.failures import Failure
+    from .schema.messages import Message, Options, Request
+    from .schema.notes import Anomaly, Note, Violation
+    from .schema.profiles import Profile
+    from .schema.usage import Usage
+    from .tools.approval import Policy
+    from .tools.contract import Tool, ToolContext, ToolError, ToolOutput
     from .tools.functions import tool
+    from .tools.mcp import HttpServer, StdioServer
 
-__all__ = [  # noqa: RUF022  # by subject: the runtime, tools, functions for other agents, errors
+__all__ = [  # noqa: RUF022  # by subject
+    # runtime
     "Agent",
     "Session",
     "Turn",
     "Result",
+    "Options",
+    "RetryPolicy",
+    "Backoff",
     "Budget",
     "Price",
     "Stuck",
     "Hooks",
     "Decision",
+    "Policy",
+    "Profile",
+    "StdioServer",
+    "HttpServer",
+    # events
+    "UserEvent",
+    "TextDelta",
+    "ReasoningDelta",
+    "ToolStarted",
+    "ToolProgress",
+    "ToolFinished",
+    "ApprovalNeeded",
+    "AttemptDiscarded",
+    "Retrying",
+    "Repaired",
+    "Compacting",
+    "Compacted",
+    "TurnEnded",
+    # tools
     "tool",
     "Tool",
     "ToolContext",
+    "ToolOutput",
     "ToolError",
+    # values
+    "Block",
+    "Text",
+    "Image",
+    "Base64Source",
+    "UrlSource",
+    "Reasoning",
+    "ToolCall",
+    "ToolResult",
+    "Opaque",
+    "Message",
+    "Request",
+    "Usage",
+    "Failure",
+    # functions
     "decode",
     "Decoder",
+    "Decoded",
+    "Finish",
+    "Note",
     "classify",
+    "Classified",
     "lint",
+    "Violation",
     "repair",
     "Repair",
+    "Anomaly",
+    # errors
     "LockstitchError",
     "CallerError",
     "ProviderError",
@@ -66,14 +148,65 @@ __all__ = [  # noqa: RUF022  # by subject: the runtime, tools, functions for oth
 ]
 
 _HOMES = {
-    "agent.api": ("Agent", "Session", "Turn", "Result"),
+    "agent.api": (
+        "Agent",
+        "Result",
+        "Session",
+        "Turn",
+    ),
     "agent.approval": ("Decision",),
+    "agent.events": (
+        "ApprovalNeeded",
+        "AttemptDiscarded",
+        "Compacted",
+        "Compacting",
+        "ReasoningDelta",
+        "Repaired",
+        "Retrying",
+        "TextDelta",
+        "ToolFinished",
+        "ToolProgress",
+        "ToolStarted",
+        "TurnEnded",
+        "UserEvent",
+    ),
     "agent.hooks": ("Hooks",),
     "agent.result": ("TurnFailedError",),
-    "agent.state": ("Budget", "Price", "Stuck"),
-    "history.decode": ("Decoder", "decode"),
-    "history.repair": ("Repair", "lint", "repair"),
-    "providers.classify": ("classify",),
+    "agent.state": (
+        "Budget",
+        "Price",
+        "Stuck",
+    ),
+    "history.decode": (
+        "Decoder",
+        "decode",
+    ),
+    "history.decoded": ("Decoded",),
+    "history.repair": (
+        "Repair",
+        "lint",
+        "repair",
+    ),
+    "llm.retry": (
+        "Backoff",
+        "RetryPolicy",
+    ),
+    "providers.classify": (
+        "Classified",
+        "classify",
+    ),
+    "schema.blocks": (
+        "Base64Source",
+        "Block",
+        "Image",
+        "Opaque",
+        "Reasoning",
+        "Text",
+        "ToolCall",
+        "ToolResult",
+        "UrlSource",
+    ),
+    "schema.chunks": ("Finish",),
     "schema.errors": (
         "ApprovalRequiredError",
         "BudgetError",
@@ -86,8 +219,31 @@ _HOMES = {
         "SessionReadOnlyError",
         "StorageError",
     ),
-    "tools.contract": ("Tool", "ToolContext", "ToolError"),
+    "schema.failures": ("Failure",),
+    "schema.messages": (
+        "Message",
+        "Options",
+        "Request",
+    ),
+    "schema.notes": (
+        "Anomaly",
+        "Note",
+        "Violation",
+    ),
+    "schema.profiles": ("Profile",),
+    "schema.usage": ("Usage",),
+    "tools.approval": ("Policy",),
+    "tools.contract": (
+        "Tool",
+        "ToolContext",
+        "ToolError",
+        "ToolOutput",
+    ),
     "tools.functions": ("tool",),
+    "tools.mcp": (
+        "HttpServer",
+        "StdioServer",
+    ),
 }
 
 

@@ -30,6 +30,8 @@ class TextDelta(_Event, tag="text_delta", frozen=True, gc=False):
 
 
 class ReasoningDelta(_Event, tag="reasoning_delta", frozen=True, gc=False):
+    """More of what the model thinks before it answers, where its provider shows it."""
+
     text: str
 
 
@@ -83,6 +85,8 @@ class AttemptDiscarded(_Event, tag="attempt_discarded", frozen=True):
 
 
 class Retrying(_Event, tag="retrying", frozen=True):
+    """A model call failed and will be tried again after ``delay_ms``."""
+
     retry: int
     """Counts up from 1: in its step, or for one question about a summary."""
     code: FailureCode

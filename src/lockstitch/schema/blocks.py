@@ -26,10 +26,14 @@ class _Block(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", 
 
 
 class Text(_Block, tag="text", frozen=True):
+    """Visible text, of a person, a model or a tool."""
+
     text: str
 
 
 class Reasoning(_Block, tag="reasoning", frozen=True):
+    """What a model thought before it answered. It goes back to that model only."""
+
     text: str
     signature: str | None = None
     """The provider's proof over ``text``; a request to that provider carries both or neither."""
@@ -38,10 +42,14 @@ class Reasoning(_Block, tag="reasoning", frozen=True):
 
 
 class Base64Source(msgspec.Struct, frozen=True, tag="base64", tag_field="type"):
+    """An image's bytes, in base64."""
+
     data: str
 
 
 class UrlSource(msgspec.Struct, frozen=True, tag="url", tag_field="type"):
+    """An image that the provider fetches."""
+
     url: str
 
 
@@ -56,11 +64,15 @@ ImageSource: TypeAlias = Base64Source | UrlSource | BlobSource
 
 
 class Image(_Block, tag="image", frozen=True):
+    """A picture, in a prompt or in what a tool found."""
+
     media_type: str
     source: ImageSource
 
 
 class ToolCall(_Block, tag="tool_call", frozen=True):
+    """What a model wants run."""
+
     id: str
     name: str
     arguments: str
@@ -70,6 +82,8 @@ class ToolCall(_Block, tag="tool_call", frozen=True):
 
 
 class ToolResult(_Block, tag="tool_result", frozen=True):
+    """The answer to one call."""
+
     call_id: str
     content: tuple["Text | Image", ...]
     is_error: bool = False

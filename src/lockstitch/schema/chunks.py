@@ -54,6 +54,8 @@ class UsageChunk(_Chunk, tag="usage", frozen=True):
 
 
 class Finish(msgspec.Struct, frozen=True, omit_defaults=True, tag="finish", tag_field="type"):
+    """How a model call ended: the last chunk of every stream, exactly once."""
+
     reason: FinishReason
     failure: Failure | None = None
     """Set exactly when reason is ``error`` or ``aborted``."""

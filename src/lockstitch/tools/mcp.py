@@ -63,6 +63,8 @@ class StdioServer:
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
+    """A server that is spoken to over streamable HTTP."""
+
     name: str
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
