@@ -1,18 +1,22 @@
 """Session folders as hostile testing made them: none reaches another file, or takes memory without an end."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import pytest
-from test_checkpoint_files import Unsynced, session, turns
+from sound_logs import fold_values
+from test_checkpoint import folded
+from test_checkpoint_files import Unsynced, session, taken, turns
 
 from lockstitch import Agent
 from lockstitch.agent.session_fold import SessionFold
 from lockstitch.schema.blocks import Image, Text
 from lockstitch.schema.errors import LockstitchError
-from lockstitch.schema.events import SessionStart, TurnStart, UserMessage
+from lockstitch.schema.events import Event, SessionStart, Title, TurnStart, UserMessage
 from lockstitch.session import blobs
 from lockstitch.session.blobs import GONE_TEXT, BlobLostError, DirectoryBlobs
 from lockstitch.session.checkpoint_file import CHECKPOINT_NAME
@@ -20,6 +24,7 @@ from lockstitch.session.file_calls import FileCalls, write_new_file
 from lockstitch.session.file_store import FileStore
 from lockstitch.session.sqlite_store import SqliteStore
 from lockstitch.testing.scripted_model import ScriptedModel
+from lockstitch.testing.session_samples import a_tool_turn
 from lockstitch.wire.jsonl import encode
 
 MINE = "precious\n" * 9 + "without an end"
@@ -128,4 +133,75 @@ async def test_what_a_killed_process_left_of_a_checkpoint_goes_with_its_session(
         left.write_text("what was said")
         await end()
         assert not left.exists()
+    await store.close()
+
+
+MISPLACED = {
+    "one is lost": "DELETE FROM pieces WHERE rowid = 3",
+    "the first is lost": "DELETE FROM pieces WHERE rowid = 1",
+    "one lies behind a gap": "UPDATE pieces SET start = start + 50 WHERE rowid = 4",
+    "all lie before the beginning": "UPDATE pieces SET start = start - 100000",
+    "one lies in another": "UPDATE pieces SET start = start - 50 WHERE rowid = 4",
+    "an empty one is at the end": "INSERT INTO pieces SELECT 1, max(start + length(data)), x'' FROM pieces",
+    "one is there twice": "INSERT INTO pieces SELECT session, start + 1, data FROM pieces WHERE rowid = 3",
+    "one lies behind a gap and in the next": "UPDATE pieces SET start = start + 50 WHERE rowid = 3",
+    "one is empty": "UPDATE pieces SET data = x'' WHERE rowid = 3",
+}
+
+
+@pytest.mark.parametrize("change", MISPLACED.values(), ids=MISPLACED)
+async def test_no_record_is_lost_because_a_piece_of_a_database_is(change: str, tmp_path: Path) -> None:
+    """What lay behind a gap was deleted by the next opening, which had just read it."""
+    path = tmp_path / "s.db"
+    bodies = turns(1, 3)
+    for part in (bodies[:12], bodies[12:24], bodies[24:]):
+        store, fold = SqliteStore(path, durable=False, save_after_bytes=1), SessionFold()
+        log = await store.open("s", fold=fold)
+        taken(log, fold, *part)
+        await log.close()
+        await store.close()
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        connection.execute(change)
+    store = SqliteStore(path, durable=False, save_after_bytes=1)
+    seen: list[Event] = []
+    await store.open("s", read_only=True, fold=seen.append)
+    for title in ("one", "two"):
+        fold = SessionFold()
+        log = await store.open("s", fold=fold)
+        taken(log, fold, Title(title))
+        await log.close()
+    after: list[Event] = []
+    await store.open("s", read_only=True, fold=after.append)
+    assert after[: len(seen)] == seen
+    assert [event.body for event in after if isinstance(event.body, Title)] == [Title("one"), Title("two")]
+    assert fold_values(fold) == fold_values(folded(after))
+    await store.close()
+
+
+async def test_a_log_that_was_put_back_is_not_listed_as_the_one_it_was(tmp_path: Path) -> None:
+    """A copy of before, put back and grown past where the index had read, was read on in its middle."""
+    store = FileStore(tmp_path)
+
+    async def say(*titles: str) -> Path:
+        log = await store.open("s")
+        for title in titles:
+            log.append(Title(title))
+            log.append(*a_tool_turn(log.state.next_seq, log.state.turns + 1))
+        await log.close()
+        assert log.path is not None
+        return log.path / "log.jsonl"
+
+    path = await say("first")
+    kept = path.read_bytes()
+    await say("lost", "lost")
+    [before] = await store.list()
+    path.write_bytes(kept)
+    await say(*["another, and longer than what was lost"] * 3)
+    assert path.stat().st_size > before.bytes
+    [listed], found = await store.list(), await store.search("a", limit=1000)
+    (tmp_path / ".index.sqlite").unlink()
+    await store.close()
+    store = FileStore(tmp_path)
+    assert ([listed], found) == (await store.list(), await store.search("a", limit=1000))
+    assert (listed.turns, listed.problem, listed.title) == (4, None, "another, and longer than what was lost")
     await store.close()

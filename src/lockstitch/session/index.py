@@ -5,6 +5,7 @@ once it is not; so a crash costs nothing but that reading.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -34,6 +35,9 @@ TITLE_CHARS: Final = 80
 MARKS: Final = ("\ue000", "\ue001")
 """Around each word found, in a snippet. Private characters, so that no text is taken for them."""
 _SNIPPET_WORDS: Final = 16
+Ending: TypeAlias = bytes
+ENDING_BYTES: Final = 32
+"""Of a record its checksum is among them, which is of its time and content."""
 
 Read = Callable[[int], Iterable[bytes]]
 """Gives the bytes of a log from an offset on, in pieces. May raise OSError, StorageError."""
@@ -69,6 +73,8 @@ class Facts(msgspec.Struct, omit_defaults=True):
     """Bytes of an unfinished record at its end, while nobody writes it."""
     bytes: int = 0
     """Up to where the log was read, in whole lines."""
+    ending: Ending = b""
+    """The last ENDING_BYTES of those: another log in its place does not have them there."""
     last_seq: int = -1
     format: int | None = None
     """Of the records at the end of the log."""
@@ -148,14 +154,19 @@ class SessionIndex:
 
         return self._file.run(work)
 
-    def catch_up(self, key: str, facts: Facts, read: Read, *, size: int, dirty: bool) -> Facts:
+    def catch_up(self, key: str, facts: Facts, read: Read, *, size: int, dirty: bool) -> Facts | None:
         """Read what the log holds behind ``facts``, and know it from now on. ``facts`` is used up.
 
         ``size``: bytes of the log, as of before. ``dirty``: it may go on growing.
-        Raises what ``read`` raises; then nothing is changed.
+        None if the log does not have there what was read last: it is another one. Raises what ``read``
+        raises. Either way nothing is changed then.
         """
         added = _Added(facts)
-        for piece in read(facts.bytes):
+        pieces = iter(read(facts.bytes - len(facts.ending)))
+        behind = _behind(pieces, facts.ending)
+        if behind is None:
+            return None
+        for piece in chain((behind,), pieces):
             added.feed(piece)
         facts.torn = 0 if dirty else max(size - facts.bytes, 0)
         self._file.run(lambda connection: _store(connection, key, added, dirty=dirty), write=True)
@@ -197,6 +208,7 @@ class _Added:
         self.facts = facts
         self.texts: list[tuple[int, int, str, str]] = []
         self._start = facts.bytes
+        self._ending = facts.ending
         self._scanner = Scanner(after=facts.last_seq, format_version=facts.format)
 
     def feed(self, piece: bytes) -> None:
@@ -206,6 +218,11 @@ class _Added:
             else:
                 self._event(item)
         self.facts.bytes = self._start + self._scanner.offset
+        end = piece.rfind(b"\n") + 1
+        if end:
+            self.facts.ending = (self._ending + piece[:end])[-ENDING_BYTES:]
+            self._ending = b""
+        self._ending = (self._ending + piece[end:])[-ENDING_BYTES:]
 
     def _event(self, event: Event) -> None:
         facts = self.facts
@@ -237,6 +254,14 @@ class _Added:
     def _count(self, usage: Usage | None, model: str) -> None:
         if usage is not None:
             self.facts.usage[model] = self.facts.usage.get(model, Usage()) + usage
+
+
+def _behind(pieces: Iterator[bytes], ending: bytes) -> bytes | None:
+    """What of the first pieces, as many as it takes, is behind ``ending``; None if they begin otherwise."""
+    held = b""
+    while len(held) < len(ending) and (piece := next(pieces, b"")):
+        held += piece
+    return held[len(ending) :] if held.startswith(ending) else None
 
 
 def _line(text: str) -> str:

@@ -11,7 +11,7 @@ import apsw
 
 from .file_calls import FileCalls
 
-INDEX_VERSION: Final = 5
+INDEX_VERSION: Final = 6
 """Of the tables and of what is put into them. Another one in the file: it is made anew."""
 _BUSY_MS: Final = 3_000
 

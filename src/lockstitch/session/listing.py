@@ -112,13 +112,19 @@ def refreshed(
     """
     busy = source.busy()
     identity, size = source.state()
-    if known is not None and (size < known.bytes or identity != known.identity):
+
+    def caught_up(facts: Facts) -> Facts | None:
+        facts.identity, facts.stamp = identity, stamp
+        facts.fingerprint = "" if busy else source.fingerprint()
+        return index.catch_up(key, facts, source.read, size=size, dirty=busy)
+
+    if known is not None:
+        if size >= known.bytes and identity == known.identity and (found := caught_up(known)) is not None:
+            return found
         index.forget([key])  # another log is in its place
-        known = None
-    facts = known or source.fresh()
-    facts.identity, facts.stamp = identity, stamp
-    facts.fingerprint = "" if busy else source.fingerprint()
-    return index.catch_up(key, facts, source.read, size=size, dirty=busy)
+    anew = caught_up(source.fresh())
+    assert anew is not None  # nothing was read of it that would have to be there
+    return anew
 
 
 def _verify(

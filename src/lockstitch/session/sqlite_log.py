@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import apsw
 
@@ -14,6 +15,15 @@ from .lock import owner
 from .names import directory_name
 from .scan import Damage
 from .sqlite_database import SqliteFile, told
+
+_PLACE_AGAIN: Final = """
+UPDATE pieces SET start = -1 - due FROM (
+    SELECT rowid AS piece,
+        sum(length(data)) OVER (ORDER BY start ROWS UNBOUNDED PRECEDING) - length(data) AS due
+    FROM pieces WHERE session = ?
+) WHERE rowid = piece
+"""
+"""To places that no piece has: below zero, from where all are turned about."""
 
 
 class PieceSink:
@@ -161,6 +171,25 @@ def size_of(connection: apsw.Connection, number: int) -> int:
     """Bytes of a log."""
     size = "SELECT coalesce(max(start + length(data)), 0) FROM pieces WHERE session = ?"
     return int(connection.execute(size, (number,)).get or 0)
+
+
+def close_gaps(connection: apsw.Connection, number: int) -> None:
+    """Put each piece behind the one before, where a damaged database has lost one, or has one misplaced.
+
+    A log is its pieces in their order, and its bytes are counted in that; were the next one put where the
+    count says, it would come before those that lie behind a gap.
+    """
+    due = 0
+    pieces = "SELECT start, length(data) FROM pieces WHERE session = ? ORDER BY start"
+    for start, size in connection.execute(pieces, (number,)):
+        if start != due or not size:
+            break
+        due += size
+    else:
+        return
+    connection.execute("DELETE FROM pieces WHERE session = ? AND length(data) = 0", (number,))
+    connection.execute(_PLACE_AGAIN, (number,))
+    connection.execute("UPDATE pieces SET start = -1 - start WHERE session = ?", (number,))
 
 
 def read_range(connection: apsw.Connection, number: int, start: int, end: int) -> Iterator[bytes]:

@@ -21,7 +21,18 @@ from .names import directory_name
 from .saving import SAVE_AFTER_BYTES, SavingFold
 from .scan import PIECE_BYTES
 from .sqlite_database import SqliteFile
-from .sqlite_log import PieceSink, SqliteBlobs, copy_aside, cut, find, insert, make, read_range, size_of
+from .sqlite_log import (
+    PieceSink,
+    SqliteBlobs,
+    close_gaps,
+    copy_aside,
+    cut,
+    find,
+    insert,
+    make,
+    read_range,
+    size_of,
+)
 from .store import SessionLog
 
 
@@ -100,6 +111,7 @@ class SqliteOpening:
     def _find_or_make(self, connection: apsw.Connection) -> tuple[int, bool]:
         number = find(connection, self._id)
         if number is not None:
+            close_gaps(connection, number)
             return number, False
         number = make(connection, self._id, self._cwd)
         start = encode(0, time.time_ns() // 1_000_000, first_record(self._id, self._cwd))
