@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lockstitch.history.decode import Decoded, decode
 from lockstitch.schema.blocks import Base64Source, Image, Opaque, Reasoning, Replay, Text, ToolCall
@@ -112,11 +113,11 @@ def test_recorded_case(name: str) -> None:
     assert any(agrees(option, whole) for option in options), whole
 
 
-def start(index: int, **block: Any) -> dict[str, Any]:
+def start(index: int | None, **block: Any) -> dict[str, Any]:
     return {"type": "content_block_start", "index": index, "content_block": block}
 
 
-def delta(index: int, **piece: Any) -> dict[str, Any]:
+def delta(index: int | None, **piece: Any) -> dict[str, Any]:
     return {"type": "content_block_delta", "index": index, "delta": piece}
 
 
@@ -239,6 +240,75 @@ ANTHROPIC: dict[str, tuple[list[Any], tuple[Any, ...], str, str | None]] = {
         "stop",
         None,
     ),
+    "input that may belong to either of two open calls runs neither": (
+        [
+            start(0, type="tool_use", id="t1", name="a", input={}),
+            start(1, type="tool_use", id="t2", name="b", input={}),
+            delta(None, type="input_json_delta", partial_json='{"x":1}'),
+            stop(0),
+            stop(1),
+            *ending("tool_use"),
+        ],
+        (
+            ToolCall(id="t1", name="a", arguments="", invalid="not_told_apart"),
+            ToolCall(id="t2", name="b", arguments='{"x":1}', invalid="not_told_apart"),
+        ),
+        "tool_calls",
+        None,
+    ),
+    "a call behind two that were not told apart is not run either": (
+        [
+            start(0, type="tool_use", id="t1", name="a", input={}),
+            start(1, type="tool_use", id="t2", name="b", input={}),
+            delta(None, type="input_json_delta", partial_json="{"),
+            start(2, type="tool_use", id="t3", name="c", input={}),
+            delta(None, type="input_json_delta", partial_json='{"x":1'),
+            delta(2, type="input_json_delta", partial_json="}"),
+            *ending("tool_use"),
+        ],
+        (
+            ToolCall(id="t1", name="a", arguments="", invalid="not_told_apart"),
+            ToolCall(id="t2", name="b", arguments="{", invalid="not_told_apart"),
+            ToolCall(id="t3", name="c", arguments='{"x":1}', invalid="not_told_apart"),
+        ),
+        "tool_calls",
+        None,
+    ),
+    "calls one behind the other need no index and no stop": (
+        [
+            start(None, type="tool_use", id="t1", name="a", input={}),
+            delta(None, type="input_json_delta", partial_json='{"x":'),
+            delta(None, type="input_json_delta", partial_json="1}"),
+            start(None, type="tool_use", id="t2", name="b", input={"y": 2}),
+            start(None, type="tool_use", id="t3", name="c", input={}),
+            delta(None, type="input_json_delta", partial_json='{"z":3}'),
+            *ending("tool_use"),
+        ],
+        (
+            ToolCall(id="t1", name="a", arguments='{"x":1}'),
+            ToolCall(id="t2", name="b", arguments='{"y":2}'),
+            ToolCall(id="t3", name="c", arguments='{"z":3}'),
+        ),
+        "tool_calls",
+        None,
+    ),
+    "text without an index goes on in the last block, whatever calls are open": (
+        [
+            start(0, type="tool_use", id="t1", name="a", input={}),
+            start(1, type="tool_use", id="t2", name="b", input={}),
+            delta(0, type="input_json_delta", partial_json="{}"),
+            delta(1, type="input_json_delta", partial_json="{}"),
+            delta(None, type="text_delta", text="Hi"),
+            *ending("tool_use"),
+        ],
+        (
+            ToolCall(id="t1", name="a", arguments="{}"),
+            ToolCall(id="t2", name="b", arguments="{}"),
+            Text(text="Hi"),
+        ),
+        "tool_calls",
+        None,
+    ),
     "a server-side tool is kept for its own protocol and counts as an answer": (
         [
             start(0, type="server_tool_use", id="s", name="web_search", input={}),
@@ -350,6 +420,47 @@ RESPONSES: dict[str, tuple[list[Any], tuple[Any, ...], str, str | None]] = {
             {"type": "response.function_call_arguments.delta", "item_id": "fc_2", "delta": '{"y":'},
             {"type": "response.function_call_arguments.delta", "item_id": "fc_1", "delta": '{"x":1}'},
             {"type": "response.function_call_arguments.delta", "item_id": "fc_2", "delta": "2}"},
+            completed(),
+        ],
+        (call_of("c1", "a", '{"x":1}', "fc_1"), call_of("c2", "b", '{"y":2}', "fc_2")),
+        "tool_calls",
+        None,
+    ),
+    "arguments that may belong to either of two open calls run neither": (
+        [
+            item_added(0, **fc("fc_1", "c1", "a")),
+            item_added(1, **fc("fc_2", "c2", "b")),
+            {"type": "response.function_call_arguments.delta", "delta": '{"x":1}'},
+            completed(),
+        ],
+        (
+            replace(call_of("c1", "a", "", "fc_1"), invalid="not_told_apart"),
+            replace(call_of("c2", "b", '{"x":1}', "fc_2"), invalid="not_told_apart"),
+        ),
+        "tool_calls",
+        None,
+    ),
+    "whole arguments that may belong to either of two open calls run neither": (
+        [
+            item_added(0, **fc("fc_1", "c1", "a")),
+            item_added(1, **fc("fc_2", "c2", "b")),
+            {"type": "response.function_call_arguments.done", "arguments": '{"x":1}'},
+            completed(),
+        ],
+        (
+            replace(call_of("c1", "a", "", "fc_1"), invalid="not_told_apart"),
+            replace(call_of("c2", "b", '{"x":1}', "fc_2"), invalid="not_told_apart"),
+        ),
+        "tool_calls",
+        None,
+    ),
+    "arguments of calls one behind the other need neither item nor index": (
+        [
+            item_added(0, **fc("fc_1", "c1", "a")),
+            {"type": "response.function_call_arguments.delta", "delta": '{"x":'},
+            {"type": "response.function_call_arguments.delta", "delta": "1}"},
+            item_added(1, **fc("fc_2", "c2", "b")),
+            {"type": "response.function_call_arguments.delta", "delta": '{"y":2}'},
             completed(),
         ],
         (call_of("c1", "a", '{"x":1}', "fc_1"), call_of("c2", "b", '{"y":2}', "fc_2")),
@@ -578,6 +689,28 @@ GEMINI: dict[str, tuple[list[Any], tuple[Any, ...], str, str | None]] = {
             frame({"functionCall": {"id": "c", "name": "ls", "args": {"a": 1}}}, finish="STOP"),
         ],
         (ToolCall(id="c", name="ls", arguments='{"a":1}'),),
+        "tool_calls",
+        None,
+    ),
+    "pieces of a call that another one interrupts within a string are cut": (
+        [
+            frame(
+                {
+                    "functionCall": {
+                        "name": "a",
+                        "partialArgs": [
+                            {"jsonPath": "$.p", "stringValue": "rm -rf /tm", "willContinue": True}
+                        ],
+                        "willContinue": True,
+                    }
+                }
+            ),
+            frame({"functionCall": {"name": "b", "args": {"x": 1}}}, finish="STOP"),
+        ],
+        (
+            ToolCall(id="call_1", name="a", arguments='{"p":"rm -rf /tm"', invalid="not_json"),
+            ToolCall(id="call_2", name="b", arguments='{"x":1}'),
+        ),
         "tool_calls",
         None,
     ),

@@ -54,12 +54,15 @@ class AnthropicStream(EventTranslator):
         self._counts: dict[str, int] = {}
         self._inputs: dict[Hashable, str] = {}
         """Input that came whole with the start of a tool_use block, used if no delta brings any."""
+        self._open_calls: dict[Hashable, None] = {}
+        """Calls that were started, not stopped, and whose input did not come whole."""
         self._opaque: dict[Hashable, tuple[Mapping[str, Any], list[str]]] = {}
         """Open blocks that have no place here, each with the pieces of its input."""
         self._citations: dict[Hashable, list[Any]] = {}
         self._keys: dict[int, Hashable] = {}
         """Key of the block that an index stands for now; gateways use one index for several blocks."""
         self._key_by_id: dict[str, Hashable] = {}
+        self._starts = 0
         self._stopped: set[Hashable] = set()
         self._last: Hashable = 0
         """Key of the block that was started or written to last, for events without an index."""
@@ -69,7 +72,10 @@ class AnthropicStream(EventTranslator):
     def _event(self, value: Mapping[str, Any], event: str) -> None:
         match text_of(value.get("type")) or event:
             case "content_block_delta":
-                self._delta(self._index(value), object_of(value.get("delta")))
+                key, delta = self._index(value), object_of(value.get("delta"))
+                if number_of(value.get("index")) is None and "partial_json" in delta:
+                    self._open_calls = self._builder.doubt({**self._open_calls, key: None})
+                self._delta(key, delta)
             case "content_block_start":
                 self._start(self._new_key(value), object_of(value.get("content_block")))
             case "content_block_stop":
@@ -137,7 +143,8 @@ class AnthropicStream(EventTranslator):
         key: Hashable = self._key_by_id.get(id)
         if key is None:
             taken = index is None or self._keys.get(index, index) in self._stopped
-            key = ("again", len(self._stopped), len(self._keys), index) if taken else index
+            self._starts += 1
+            key = ("again", self._starts) if taken else index
         if id:
             self._key_by_id[id] = key
         if index is not None:
@@ -162,6 +169,8 @@ class AnthropicStream(EventTranslator):
                     CallDelta(index, text_of(block.get("id")) or None, text_of(block.get("name")) or None)
                 )
                 self._inputs[index] = _input_text(block.get("input"))
+                if not self._inputs[index]:
+                    self._open_calls[index] = None
             case kind:
                 if not text_of(kind):
                     self._builder.note("unknown_block", "a block without a type")
@@ -196,6 +205,7 @@ class AnthropicStream(EventTranslator):
 
     def _stop(self, index: Hashable) -> None:
         self._stopped.add(index)
+        self._open_calls.pop(index, None)
         if whole := self._inputs.pop(index, ""):
             self._builder.call_arguments(index, whole)
         if index in self._opaque:

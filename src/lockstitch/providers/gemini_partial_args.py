@@ -49,6 +49,11 @@ class PartialCall:
         for piece in objects_of(wire.get("partialArgs")):
             self._broken = not self._put(piece) or self._broken
 
+    @property
+    def within_string(self) -> bool:
+        """A string of its arguments goes on."""
+        return bool(self._open)
+
     def arguments(self, *, ended: bool) -> str:
         """As JSON text, which is cut off where the stream was, or where a piece had no place."""
         self._close()

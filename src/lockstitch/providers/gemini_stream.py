@@ -173,7 +173,7 @@ class GeminiStream(EventTranslator):
     def _partial_call(self, wire: Mapping[str, Any], signature: str | None) -> None:
         """One piece of a call; a piece with a name of its own begins another one."""
         if self._partial is not None and self._partial.name and text_of(wire.get("name")):
-            self._end_partial(ended=True)
+            self._end_partial(ended=not self._partial.within_string)
         self._partial = self._partial or PartialCall()
         self._partial.add(wire, signature)
         if wire.get("willContinue") is not True:

@@ -14,7 +14,7 @@ the Finish all are inert. Chunks pile up until ``take`` hands them over.
     ended chunks = builder.take()
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from ..schema.blocks import Image, Opaque, Replay
@@ -63,6 +63,8 @@ class ResponseBuilder:
         self._sorter = TextSorter(profile.markup_calls, tools)
         self._think = self._sorter.think
         self._calls = CallSlots(tools)
+        self._doubtful: set[int] = set()
+        """Blocks of calls whose arguments are anybody's guess: pieces came that may belong to any of them."""
         self._call_last = False
         """The last thing that came was a call."""
         self._usage: Usage | None = None
@@ -221,6 +223,20 @@ class ResponseBuilder:
         elif rest is None and whole != said:
             call.whole = whole
             self.note("arguments_replaced", call.name or "")
+
+    def doubt(self, slots: Iterable[Hashable]) -> dict[Hashable, None]:
+        """Arguments come that do not say whose they are, and may belong to a call in any of these slots. If
+        several of those are unfinished none can be run, and from then on no call that is said so. Returns
+        the slots that need not be left out the next time.
+        """
+        unfinished = {
+            slot: call
+            for slot in slots
+            if (call := self._calls.last_in(slot)) is not None and not call.complete
+        }
+        if self._doubtful or len(unfinished) > 1:
+            self._doubtful.update(call.index for call in unfinished.values())
+        return {} if self._doubtful else dict.fromkeys(unfinished)
 
     # ---- usage, oddities, endings ------------------------------------------------------------
 
@@ -388,6 +404,8 @@ class ResponseBuilder:
             return None
         if slot is cut:
             return "truncated"
+        if slot.index in self._doubtful:
+            return "not_told_apart"
         try:
             strict_json.arguments(slot.arguments)
         except strict_json.InvalidJson as error:

@@ -64,6 +64,8 @@ class ResponsesStream(EventTranslator):
         self._by_id: dict[str, _Item] = {}
         self._by_call_id: dict[str, _Item] = {}
         self._by_index: dict[int, _Item] = {}
+        self._open_calls: dict[Hashable, None] = {}
+        """Keys of the calls that arguments may belong to which do not say whose they are."""
         self._unplaced: dict[_Kind, _Item] = {}
         """Items of events that say neither id nor index, one of a kind."""
 
@@ -141,6 +143,8 @@ class ResponsesStream(EventTranslator):
 
     def _open(self, kind: _Kind) -> _Item:
         item = _Item(len(self._items), kind)
+        if kind == "call":
+            self._open_calls[item.key] = None
         self._items.append(item)
         return item
 
@@ -190,6 +194,7 @@ class ResponsesStream(EventTranslator):
                 elif not item.done:
                     self._builder.block(Opaque(protocol=self.dialect, value=wire), visible=True)
         item.done = True
+        self._open_calls.pop(item.key, None)
 
     # ---- messages ----------------------------------------------------------------------------
 
@@ -289,16 +294,24 @@ class ResponsesStream(EventTranslator):
             call.replay = self._replay(item_id=id)
 
     def _arguments(self, value: Mapping[str, Any], piece: str) -> None:
-        item = self._find(value.get("item_id"), value.get("output_index"), "call", value.get("call_id"))
+        item = self._item_of_arguments(value)
         if not self._builder.call_arguments(item.key, piece):
             self._builder.call(CallDelta(item.key, arguments=piece))
 
     def _arguments_done(self, value: Mapping[str, Any]) -> None:
-        item = self._find(value.get("item_id"), value.get("output_index"), "call", value.get("call_id"))
+        item = self._item_of_arguments(value)
         if name := text_of(value.get("name")):
             self._builder.complete_name(item.key, name)
             self._builder.call(CallDelta(item.key, name=name))
         self._builder.complete_arguments(item.key, _arguments_text(value.get("arguments")))
+
+    def _item_of_arguments(self, value: Mapping[str, Any]) -> _Item:
+        id, index, call_id = value.get("item_id"), value.get("output_index"), value.get("call_id")
+        if number_of(index) is None and not text_of(id) and not text_of(call_id):
+            item = self._find(id, index, "call")
+            self._open_calls = self._builder.doubt({**self._open_calls, item.key: None})
+            return item
+        return self._find(id, index, "call", call_id)
 
     # ---- endings -----------------------------------------------------------------------------
 
