@@ -12,7 +12,7 @@ import pytest
 from lockstitch.schema.blocks import Base64Source, Image, Text, ToolCall
 from lockstitch.tools import builtin_files, save, workspace
 from lockstitch.tools.builtin import builtin_tools
-from lockstitch.tools.contract import ToolContext
+from lockstitch.tools.contract import ToolContext, ToolError
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.run import Ran, run_call
 
@@ -102,6 +102,63 @@ async def test_a_long_file_is_read_in_parts_that_end_at_lines(tmp_path: Path) ->
         seen += [row.split("\t")[1] for row in (rows if goes_on else [*rows, last])]
         offset = int(last.removesuffix("]").rpartition("=")[2]) if goes_on else None
     assert seen == lines
+
+
+LONG = b"a\n" * 100_000
+PARTS: dict[str, tuple[bytes, int, int, str]] = {
+    "a part far behind, in one piece": (
+        LONG,
+        99_999,
+        1,
+        numbered((99_999, "a")) + "\n[lines 99,999 to 99,999 of 100,000; go on with offset=100000]",
+    ),
+    "the last line": (LONG, 100_000, 5, numbered((100_000, "a"))),
+    "a last line without an end": (b"a\n" * 40_000 + b"b", 40_001, 5, numbered((40_001, "b"))),
+    "a last line without an end behind what is shown": (
+        b"a\n\nb",
+        1,
+        1,
+        numbered((1, "a")) + "\n[lines 1 to 1 of 3; go on with offset=2]",
+    ),
+    "behind a line of many pieces": (b"x" * 300_000 + b"\nb\n", 2, 5, numbered((2, "b"))),
+    "beyond the end": (b"a\n" * 70_000, 70_001, 1, "f has 70,000 lines; there is no line 70,001."),
+    "far beyond the end": (b"a\nb", 10**30, 1, f"f has 2 lines; there is no line {10**30:,}."),
+    "a line of an empty file": (b"", 7, 1, "(f is empty)"),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+async def test_a_part_of_a_long_file(name: str, tmp_path: Path) -> None:
+    data, offset, limit, expected = PARTS[name]
+    (tmp_path / "f").write_bytes(data)
+    assert text_of(await call(tmp_path, "read", path="f", offset=offset, limit=limit)) == expected
+
+
+async def test_lines_that_are_not_shown_cost_no_call_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(b"a\n" * 500_000)
+    calls = 0
+    line = builtin_files._line
+
+    def counted(*given: Any) -> bytes | None:
+        nonlocal calls
+        calls += 1
+        return line(*given)
+
+    monkeypatch.setattr(builtin_files, "_line", counted)
+    await call(tmp_path, "read", path="f", offset=400_000, limit=10)
+    assert calls == 10
+
+
+@pytest.mark.parametrize("data", [b"x" * 5_000_000, b"a\n" * 2_500_000], ids=["one line", "many lines"])
+@pytest.mark.parametrize("offset", [1, 2_400_000])
+def test_reading_looks_whether_it_is_to_stop(data: bytes, offset: int, tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(data)
+    context = ToolContext(tmp_path)
+    context.stopping.set()
+    with pytest.raises(ToolError, match="cancelled"):
+        builtin_files._read("f", offset, 1, context=context)
 
 
 async def test_an_image_is_returned_as_one(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from lockstitch.schema.blocks import Text, ToolCall
 from lockstitch.tools import builtin_search
 from lockstitch.tools.builtin import builtin_tools
 from lockstitch.tools.contract import ToolContext
+from lockstitch.tools.process import Finished
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.run import Ran, run_call
 from lockstitch.tools.walk import Rules, files, translated
@@ -257,3 +258,44 @@ async def test_a_pattern_with_too_much_doubt_is_refused(pattern: str, tmp_path: 
 def test_patterns_within_a_name_match_what_fnmatch_matches(pattern: str, name: str) -> None:
     if "**" not in pattern:
         assert (re.fullmatch(translated(pattern), name) is not None) is fnmatchcase(name, pattern)
+
+
+ODD_FILES = {
+    "a\nsrc/b.py": b"needle of a file with a line end in its name\n",
+    "turns.txt": b"needle\n" + b"x" * 200_000 + b"\n\0\n",
+    "with-breaks.txt": "needle\x0cform feed\u2028separator\x85next\r\n".encode(),
+    "\x1b[31m.txt": b"needle\n",
+}
+
+
+@pytest.mark.usefixtures("engine")
+async def test_a_match_is_told_of_the_file_that_it_is_in_and_whole(tmp_path: Path) -> None:
+    for name, data in ODD_FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    ran = await call(tmp_path, "grep", pattern="needle")
+    assert sorted(text_of(ran).split("\n")) == [
+        "a\u2424src/b.py:1:needle of a file with a line end in its name",
+        "turns.txt:1:needle",
+        "with-breaks.txt:1:needle\u240cform feed\u2028separator\ufffdnext",
+        "\u241b[31m.txt:1:needle",
+    ]
+    ran = await call(tmp_path, "glob", pattern="**/*.py")
+    assert text_of(ran) == "a\u2424src/b.py"
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("pattern", ["{" * 2000 + "a" + "}" * 2000], ids=["nested braces"])
+async def test_a_pattern_that_python_cannot_take_is_explained(pattern: str, tree: Path) -> None:
+    ran = await call(tree, "glob", pattern=pattern)
+    assert text_of(ran).startswith("The pattern cannot be read: ")
+
+
+async def test_a_search_that_gives_no_reason_says_what_to_do(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builtin_search, "_run", lambda *_: Finished(b"", 0, status=2))
+    assert (
+        text_of(await call(tree, "grep", pattern="x"))
+        == "The search failed: the pattern takes too much; make it simpler"
+    )

@@ -4,6 +4,7 @@ import base64
 import codecs
 import os
 import stat
+import sys
 from itertools import islice
 from typing import Annotated, BinaryIO, Final
 
@@ -28,6 +29,7 @@ IMAGE_MAX_BYTES: Final = 3_750_000
 LIST_MAX: Final = 1_000
 _COUNT_MAX_BYTES: Final = 16 * 1024 * 1024
 """Files up to here are read to their end to say how many lines there are."""
+_PIECE_BYTES: Final = 65_536
 _SNIFF_BYTES: Final = 8_192
 _IMAGES: Final = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -193,54 +195,74 @@ def _refuse_binary(place: Place, head: bytes, size: int) -> None:
 
 
 def _numbered(place: Place, file: BinaryIO, first: int, limit: int, context: ToolContext) -> str:
+    passed = _skip(file, first - 1, context)
     shown: list[str] = []
     chars = 0
-    number = 0
     replaced = False
-    more = False
-    count_all = os.fstat(file.fileno()).st_size <= _COUNT_MAX_BYTES
-    while (line := _line(file)) is not None:
-        number += 1
-        if number % 1_000 == 0 and context.stopping.is_set():
-            raise ToolError("cancelled")
-        if number < first:
-            continue
-        if more or len(shown) >= limit or chars > READ_MAX_CHARS:
-            more = True
-            if not count_all:
-                break
-            continue
+    while len(shown) < limit and chars <= READ_MAX_CHARS and (line := _line(file, context)) is not None:
         text = line.decode("utf-8", "replace")
         replaced = replaced or "\ufffd" in text
-        shown.append(f"{number:>6}\t{visible(text)}")
+        shown.append(f"{first + len(shown):>6}\t{visible(text)}")
         chars += len(shown[-1]) + 1
-    if not number:
+    if not shown and not passed:
         return f"({place.shown} is empty)"
     if not shown:
-        raise ToolError(f"{place.shown} has {number:,} lines; there is no line {first:,}.")
+        raise ToolError(f"{place.shown} has {passed:,} lines; there is no line {first:,}.")
+    last = first + len(shown) - 1
+    if os.fstat(file.fileno()).st_size > _COUNT_MAX_BYTES:
+        more, total = bool(file.read(1)), ""
+    else:
+        behind = _skip(file, sys.maxsize, context)
+        more, total = behind > 0, f" of {last + behind:,}"
     if more:
-        total = f" of {number:,}" if count_all else ""
-        last = first + len(shown) - 1
         shown.append(f"[lines {first:,} to {last:,}{total}; go on with offset={last + 1}]")
     if replaced:
         shown.append("[some bytes are not UTF-8 and are shown as \ufffd]")
     return "\n".join(shown)
 
 
-def _line(file: BinaryIO) -> bytes | None:
+def _skip(file: BinaryIO, lines: int, context: ToolContext) -> int:
+    """Pass over so many lines, or to the end of the file; how many it were. Costs little for each line."""
+    passed = 0
+    unended = False
+    while passed < lines:
+        piece = file.read(_PIECE_BYTES)
+        if not piece:
+            return passed + unended
+        _look_at(context)
+        ends = piece.count(b"\n")
+        if passed + ends >= lines:
+            at = 0
+            for _ in range(lines - passed):
+                at = piece.index(b"\n", at) + 1
+            file.seek(at - len(piece), os.SEEK_CUR)
+            return lines
+        passed += ends
+        unended = not piece.endswith(b"\n")
+    return passed
+
+
+def _line(file: BinaryIO, context: ToolContext) -> bytes | None:
     """The next line without its end, cut at LINE_MAX_BYTES with a remark; None at the end of the file."""
     line = file.readline(LINE_MAX_BYTES)
     if not line:
         return None
     if not line.endswith(b"\n"):
         rest = 0
-        while (piece := file.readline(65536)) and not piece.endswith(b"\n"):
+        while (piece := file.readline(_PIECE_BYTES)) and not piece.endswith(b"\n"):
+            _look_at(context)
             rest += len(piece)
         rest += len(piece.rstrip(b"\r\n"))
         if rest:
             cut = line.decode("utf-8", "ignore").encode()  # not in the middle of a character
             return cut + f" [... {rest + len(line) - len(cut):,} more bytes in this line]".encode()
     return line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _look_at(context: ToolContext) -> None:
+    """Whether to go on with a file of any size. Raises ToolError."""
+    if context.stopping.is_set():
+        raise ToolError("cancelled")
 
 
 def _around(text: str, line: int, lines: int) -> str:

@@ -14,6 +14,7 @@ from .builtin_shell import tool_environment
 from .contract import Tool, ToolContext, ToolError
 from .functions import tool
 from .process import Finished, run_process
+from .text import visible
 from .walk import files, translated
 from .workspace import Place, explained, is_secret, locate
 
@@ -34,9 +35,16 @@ _CHILD: Final = (
 _RG_FILES: Final = ("--no-config", "--hidden", "--no-require-git", "--glob", "!.git", "--no-messages")
 _RG_LINES: Final = (
     *("--line-number", "--with-filename", "--null", "--no-heading", "--color", "never", "--sort", "path"),
-    *("--max-filesize", "10M", "--engine", "auto"),
+    *("--max-filesize", "10M", "--engine", "auto", "--max-count", str(MATCHES_MAX + 1)),
 )
 """Options of ripgrep 13 and later; the Python search does the same without them."""
+_FOUND: Final = re.compile(r"([^\0]*)\0(\d+):([^\n]*)(?:\n|\Z)")
+"""What either engine writes of a match: path, NUL, number, colon, text. A path may hold line ends."""
+_BINARY: Final = re.compile(
+    r"^[^\0\n]*: (?:WARNING: stopped searching binary file after match|binary file matches) \(found .*\)\n",
+    re.MULTILINE,
+)
+"""What ripgrep 13 and 14 write between, where a file turns out to be binary behind a match."""
 
 
 def search_tools() -> list[Tool]:
@@ -64,7 +72,7 @@ def _glob(
         raise ToolError("The pattern must be relative to the workspace, without '..'; for example **/*.py.")
     try:
         matches = re.compile(translated(wanted if "/" in wanted else f"**/{wanted}")).fullmatch
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise ToolError(f"The pattern cannot be read: {error}.") from error
     found: list[str] = []
     scanned = 0
@@ -74,7 +82,7 @@ def _glob(
             found.append(path)
         if len(found) > PATHS_MAX or scanned >= SCANNED_MAX:
             break
-    lines = found[:PATHS_MAX]
+    lines = [_name(path) for path in found[:PATHS_MAX]]
     if len(found) > PATHS_MAX:
         lines.append(f"[more than {PATHS_MAX:,} files; make the pattern narrower]")
     elif scanned >= SCANNED_MAX:
@@ -113,13 +121,16 @@ def _grep(
     rg = ripgrep(environ)
     finished = _run(_rg_argv(rg, pattern, place) if rg else _child_argv(pattern, place), context, environ)
     output = finished.output.decode("utf-8", "replace")
-    matches = [match for line in output.splitlines() if (match := _match(line))]
+    matches = [match for found in _FOUND.finditer(_BINARY.sub("", output)) if (match := _match(*found.groups()))]
     if finished.stopped == "timeout" and not matches:
         raise ToolError(
             f"The search took longer than {TIMEOUT_S:g} s. Make the pattern simpler or the path narrower."
         )
     if finished.status not in (0, 1) and not finished.stopped and not matches:
-        raise ToolError(f"The search failed: {output[:2000].strip() or finished.signal_name}")
+        reason = (
+            output[:2000].strip() or finished.signal_name or "the pattern takes too much; make it simpler"
+        )
+        raise ToolError(f"The search failed: {reason}")
     shown = matches[:MATCHES_MAX]
     if len(matches) > MATCHES_MAX or finished.stopped:
         shown.append(f"[more than {len(shown)} lines match; make the pattern or the path narrower]")
@@ -148,12 +159,16 @@ def _run(argv: list[str], context: ToolContext, environ: Mapping[str, str]) -> F
     )
 
 
-def _match(line: str) -> str | None:
-    """A line of either engine (path, NUL, number, colon, text) for the model; None for secrets and noise."""
-    path, nul, rest = line.partition("\0")
-    if not nul or is_secret(Path(path).name):
+def _match(path: str, number: str, text: str) -> str | None:
+    """A match for the model; None for one in a secret."""
+    if is_secret(Path(path).name):
         return None
-    number, _, text = rest.partition(":")
+    text = text.removesuffix("\r")
     if len(text) > LINE_MAX_CHARS:
         text = f"{text[:LINE_MAX_CHARS]} [... {len(text) - LINE_MAX_CHARS:,} more characters]"
-    return f"{path.removeprefix('./')}:{number}:{text}"
+    return f"{_name(path.removeprefix('./'))}:{number}:{text}"
+
+
+def _name(path: str) -> str:
+    """A path on one line, whatever it is called: else a file's name could show matches of another file."""
+    return visible(path).replace("\n", "\u2424")
