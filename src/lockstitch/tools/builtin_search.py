@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -38,8 +38,7 @@ _RG_LINES: Final = (
     *("--max-filesize", "10M", "--engine", "auto", "--max-count", str(MATCHES_MAX + 1)),
 )
 """Options of ripgrep 13 and later; the Python search does the same without them."""
-_FOUND: Final = re.compile(r"([^\0]*)\0(\d+):([^\n]*)(?:\n|\Z)")
-"""What either engine writes of a match: path, NUL, number, colon, text. A path may hold line ends."""
+_BEHIND_PATH: Final = re.compile(r"(\d+):([^\n]*)\n?")
 _BINARY: Final = re.compile(
     r"^[^\0\n]*: (?:WARNING: stopped searching binary file after match|binary file matches) \(found .*\)\n",
     re.MULTILINE,
@@ -121,7 +120,7 @@ def _grep(
     rg = ripgrep(environ)
     finished = _run(_rg_argv(rg, pattern, place) if rg else _child_argv(pattern, place), context, environ)
     output = finished.output.decode("utf-8", "replace")
-    matches = [match for found in _FOUND.finditer(_BINARY.sub("", output)) if (match := _match(*found.groups()))]
+    matches = [match for found in _found(_BINARY.sub("", output)) if (match := _match(*found))]
     if finished.stopped == "timeout" and not matches:
         raise ToolError(
             f"The search took longer than {TIMEOUT_S:g} s. Make the pattern simpler or the path narrower."
@@ -157,6 +156,16 @@ def _run(argv: list[str], context: ToolContext, environ: Mapping[str, str]) -> F
         output_max_bytes=_OUTPUT_MAX_BYTES,
         head_max_bytes=_OUTPUT_MAX_BYTES,
     )
+
+
+def _found(output: str) -> Iterator[tuple[str, str, str]]:
+    """What either engine wrote of each match: path, NUL, number, colon, text. A path may hold line ends."""
+    at = 0
+    while (end := output.find("\0", at)) >= 0:
+        rest = _BEHIND_PATH.match(output, end + 1)
+        if rest is not None:
+            yield output[at:end], rest[1], rest[2]
+        at = rest.end() if rest else end + 1
 
 
 def _match(path: str, number: str, text: str) -> str | None:
