@@ -335,3 +335,29 @@ def test_a_page_that_takes_too_long_is_read_in_part() -> None:
 @pytest.mark.parametrize("piece", ["<!--", "<![CDATA[", "<a b=", "</", "<script>", "&#", "<div "])
 def test_no_page_takes_for_ever(piece: str) -> None:
     page_text("<p>a" + piece * 100_000, time_s=0.1)
+
+
+@pytest.mark.parametrize(
+    "charset",
+    ["punycode", "idna", "undefined", "unicode_escape", "utf-7", "bz2", "a\0b", "x" * 9999, "rot13"],
+)
+def test_a_charset_that_no_page_has_is_none(charset: str) -> None:
+    assert builtin_fetch._encoding(charset) == "utf-8"
+
+
+@pytest.mark.parametrize(
+    ("charset", "name"),
+    [
+        *(("UTF-8", "utf-8"), ("latin1", "iso8859-1"), ("windows-1252", "cp1252"), ("koi8-u", "koi8-u")),
+        *(("gb2312", "gb2312"), ("gb18030", "gb18030"), ("Big5-HKSCS", "big5hkscs"), ("euc-kr", "euc_kr")),
+        *(("Shift_JIS", "shift_jis"), ("iso-2022-jp", "iso2022_jp"), ("x-mac-cyrillic", "utf-8")),
+        *(
+            ("macintosh", "mac-roman"),
+            ("utf-16le", "utf-16-le"),
+            ("us-ascii", "ascii"),
+            ("tis-620", "tis-620"),
+        ),
+    ],
+)
+def test_charsets_of_pages(charset: str, name: str) -> None:
+    assert builtin_fetch._encoding(charset) == name
