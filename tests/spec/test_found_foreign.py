@@ -15,7 +15,7 @@ from test_checkpoint_files import Unsynced, session, taken, turns
 from lockstitch import Agent
 from lockstitch.agent.session_fold import SessionFold
 from lockstitch.schema.blocks import Image, Text
-from lockstitch.schema.errors import LockstitchError
+from lockstitch.schema.errors import LockstitchError, StorageError
 from lockstitch.schema.events import Event, SessionStart, Title, TurnStart, UserMessage
 from lockstitch.session import blobs
 from lockstitch.session.blobs import GONE_TEXT, BlobLostError, DirectoryBlobs
@@ -205,3 +205,78 @@ async def test_a_log_that_was_put_back_is_not_listed_as_the_one_it_was(tmp_path:
     assert ([listed], found) == (await store.list(), await store.search("a", limit=1000))
     assert (listed.turns, listed.problem, listed.title) == (4, None, "another, and longer than what was lost")
     await store.close()
+
+
+def with_another_record(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(encode(len(path.read_bytes().splitlines()), 1, Title("of somebody else")))
+
+
+def replaced(path: Path) -> None:
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+
+
+CHANGED: dict[str, Callable[[Path], object]] = {
+    "another program appended to it": with_another_record,
+    "it was cut": lambda path: os.truncate(path, 200),
+    "it was emptied": lambda path: path.write_bytes(b""),
+    "it was removed": Path.unlink,
+    "a copy was put in its place": replaced,
+}
+
+
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+async def test_a_log_that_is_changed_while_it_is_written_is_told_and_not_written_over(
+    change: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """Where somebody removed a lock, two wrote over each other, and both were told that all is safe."""
+    path = await session(tmp_path, *turns(1, 3)) / "log.jsonl"
+    store, fold = FileStore(tmp_path, index=False, save_after_bytes=1), SessionFold()
+    log = await store.open("s", fold=fold)
+    change(path)
+    found = path.read_bytes() if path.exists() else None
+    for _ in range(2):
+        taken(log, fold, Title("mine"))
+        with pytest.raises(StorageError, match="while the session was open here"):
+            await log.flush()
+    with pytest.raises(StorageError):
+        await log.close()
+    assert (path.read_bytes() if path.exists() else None) == found
+    fold = SessionFold()
+    log = await store.open("s", fold=fold)
+    taken(log, fold, Title("again"))
+    await log.close()
+    await store.close()
+    assert (await FileStore(tmp_path, index=False).check("s")).records == fold.next_seq
+
+
+def removed_with_its_journal(path: Path) -> None:
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink()
+
+
+@pytest.mark.parametrize(
+    "change", [Path.unlink, removed_with_its_journal, replaced], ids=["removed", "removed whole", "replaced"]
+)
+async def test_nor_is_what_went_into_a_database_that_is_not_there_any_more_called_safe(
+    change: Callable[[Path], object], tmp_path: Path
+) -> None:
+    path = tmp_path / "s.db"
+    store, fold = SqliteStore(path, durable=False), SessionFold()
+    log = await store.open("s", fold=fold)
+    taken(log, fold, *turns(1, 1))
+    await log.flush()
+    change(path)
+    for _ in range(2):
+        taken(log, fold, Title("mine"))
+        with pytest.raises(StorageError, match="while the session was open here"):
+            await log.flush()
+    with pytest.raises(StorageError):
+        await log.close()
+    log = await store.open("s", fold=(fold := SessionFold()))
+    taken(log, fold, Title("again"))
+    await log.close()
+    await store.close()
+    assert (await SqliteStore(path).check("s")).records == fold.next_seq

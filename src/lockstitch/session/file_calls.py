@@ -55,6 +55,10 @@ class FileCalls:
     def size(self, fd: int) -> int:
         return os.fstat(fd).st_size
 
+    def links(self, fd: int) -> int:
+        """How many names the file has: none once it was removed, or another was put in its place."""
+        return os.fstat(fd).st_nlink
+
     def make_directory(self, path: Path) -> None:
         """Make it and what is missing above it, for the owner only; ``Path.mkdir`` would leave that open."""
         if not path.parent.exists():

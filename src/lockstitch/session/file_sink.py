@@ -22,6 +22,7 @@ class FileSink:
         self._calls = calls
         self._path = path
         self._fd = fd
+        self._has_name = calls.links(fd) > 0  # some network file systems do not count
         self._end = end
         """Length of the log in whole lines."""
         self._durable = end
@@ -36,6 +37,7 @@ class FileSink:
         try:
             if self._fd < 0:
                 self._reopen()
+            self._require_unchanged()
             self._append(data)
             if sync or self._end - self._durable > _UNSYNCED_MAX_BYTES:
                 self._sync(data)
@@ -46,6 +48,20 @@ class FileSink:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             self._calls.close(fd)
+
+    def _require_unchanged(self) -> None:
+        """The lock keeps out who asks for it. Who does not, or had removed it, is not written over, and what
+        would lie in no file is not called durable."""
+        if self._has_name and not self._calls.links(self._fd):
+            raise self._refusal("was removed, or another file was put in its place")
+        if (size := self._calls.size(self._fd)) != self._end:
+            raise self._refusal(f"has {size} bytes instead of {self._end}: something else changed it")
+
+    def _refusal(self, what: str) -> StorageError:
+        return StorageError(
+            f"{self._path} {what}, while the session was open here. What was said since then is not kept: "
+            "close the session, and open it again"
+        )
 
     def _append(self, data: bytes) -> None:
         data = self._backlog + data
@@ -93,10 +109,7 @@ class FileSink:
         try:
             found = _whole_end(self._calls, fd, self._end)
             if found != self._end:
-                raise StorageError(
-                    f"{self._path} ends at byte {found} instead of {self._end}: something else changed it. "
-                    "Close the session and open it again"
-                )
+                raise self._refusal(f"ends at byte {found} instead of {self._end}: something else changed it")
             self._calls.truncate(fd, self._end)
         except BaseException:
             self._calls.close(fd)

@@ -77,14 +77,20 @@ class SqliteFile:
         self._writing = threading.Lock()
         self._writer: apsw.Connection | None = None
         self._spare: list[apsw.Connection] = []
+        self._identity: tuple[int, int] | None = None
+        """Of the file that the connections are to."""
+        self.generation = 0
+        """Counts how often another file was found in its place."""
 
     def write(self, change: Callable[[apsw.Connection], T]) -> T:
         """Run ``change`` in a transaction that is durable on return, or was not made. Raises StorageError."""
         with self._writing, told(self.path):
+            self._notice_another_file()
             writer, self._writer = self._writer, None  # in whatever state an error leaves it, it is given up
             if writer is None:
                 writer = connect(self.path, create=True, durable=self._durable)
                 assert writer is not None  # its tables were made if there were none
+                self._identity = identity_of(self.path)
             try:
                 writer.execute("BEGIN IMMEDIATE")
                 result = change(writer)
@@ -98,6 +104,7 @@ class SqliteFile:
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection | None]:
         """A connection that nobody else uses meanwhile; None while there is no database."""
+        generation = self.generation
         try:
             connection = self._spare.pop()
         except IndexError:
@@ -113,17 +120,36 @@ class SqliteFile:
         except BaseException:
             connection.close(True)
             raise
-        if len(self._spare) < _SPARE_READERS:
+        if len(self._spare) < _SPARE_READERS and generation == self.generation:
             self._spare.append(connection)
         else:
             connection.close()
 
     def close(self) -> None:
         with self._writing:
-            writer, self._writer = self._writer, None
-            spare, self._spare = self._spare, []
-            for connection in [*spare, *([writer] if writer else [])]:
-                connection.close()
+            self._disconnect()
+
+    def _notice_another_file(self) -> None:
+        """SQLite goes on writing a file that was removed, or replaced by a copy: nobody finds that again."""
+        if self._identity is not None and self._identity != identity_of(self.path):
+            self._identity = None
+            self.generation += 1
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        writer, self._writer = self._writer, None
+        spare, self._spare = self._spare, []
+        for connection in [*spare, *([writer] if writer else [])]:
+            connection.close()
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Tells a file from another in its place; None if there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def connect(path: Path, *, create: bool, durable: bool = True) -> apsw.Connection | None:

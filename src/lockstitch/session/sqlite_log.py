@@ -8,6 +8,7 @@ from typing import Final
 import apsw
 
 from lockstitch.schema.blocks import BlobSource
+from lockstitch.schema.errors import StorageError
 
 from .blobs import checked_name, lost, source_of, verified
 from .index import Facts
@@ -35,11 +36,20 @@ class PieceSink:
         self.end = end
         """Length of the log in bytes."""
         self._file = file
+        self._generation = file.generation
 
     def commit(self, data: bytes, *, sync: bool) -> None:
         """See ``committer.Sink``."""
         self._file.write(lambda connection: insert(connection, self, data))
         self.end += len(data)
+
+    def require_unchanged(self) -> None:
+        """Raises StorageError if this log was of another file than the one that is there now."""
+        if self._generation != self._file.generation:
+            raise StorageError(
+                f"{self._file.path} was removed, or another file was put in its place, while the session was "
+                "open here. What was said since then is not kept: close the session, and open it again"
+            )
 
     def close(self) -> None:
         """The database is the store's to close."""
@@ -137,7 +147,8 @@ def read_pieces(connection: apsw.Connection, number: int) -> Iterator[bytes]:
 
 
 def insert(connection: apsw.Connection, sink: PieceSink, data: bytes) -> None:
-    """Append ``data``; the caller moves ``sink.end`` once the transaction is made."""
+    """Append ``data``; the caller moves ``sink.end`` once the transaction is made. Raises StorageError."""
+    sink.require_unchanged()
     if data:
         connection.execute("INSERT INTO pieces VALUES (?, ?, ?)", (sink.number, sink.end, data))
         touch(connection, sink.number)
