@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Mapping
@@ -20,6 +21,7 @@ from lockstitch.tools import mcp_tools
 from lockstitch.tools.contract import ToolContext
 from lockstitch.tools.mcp import HttpServer, McpServers, Server, Status, StdioServer
 from lockstitch.tools.mcp_tools import Quarantined, namespaced, objection
+from lockstitch.tools.process import supervised
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.run import Ran, run_call
 
@@ -277,6 +279,58 @@ async def test_what_a_hostile_server_says_is_sifted(work: Path) -> None:
             "inside",
             "(resource file:///b is binary)",
         ]
+    finally:
+        await made.close()
+
+
+RELAYED: dict[str, tuple[str, bytes, str]] = {
+    "lines pass": ("printf 'a\\nb\\n'", b"a\nb\n", ""),
+    "a last line without an end passes": ("printf 'a\\nb'", b"a\nb", ""),
+    "many short lines pass": ("seq 100000", b"".join(b"%d\n" % number for number in range(1, 100_001)), ""),
+    "a line that is too long ends it": (
+        "echo a; head -c 300000 /dev/zero | tr '\\0' x; sleep 600",
+        b"a\n",
+        "ended: it wrote a line of more than 200000 bytes or too many values",
+    ),
+    "a line of too many objects ends it": (
+        "echo a; yes '{},{},[],' | head -n 20000 | tr -d '\\n'; sleep 600",
+        b"a\n",
+        "ended: it wrote a line of more than 200001 bytes or too many values",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RELAYED)
+def test_what_a_server_writes_is_passed_on_line_by_line(name: str, tmp_path: Path) -> None:
+    script, written, said = RELAYED[name]
+    objects = "objects" in name
+    limits = (
+        {"line_max_bytes": 200_001, "values_max": 5_000}
+        if objects
+        else {"line_max_bytes": 200_000, "values_max": 10**9}
+    )
+    argv = supervised(["sh", "-c", script], **limits)
+    done = subprocess.run(argv, capture_output=True, check=False, cwd=tmp_path, timeout=60)
+    assert done.stdout.startswith(written) if said else done.stdout == written
+    assert len(done.stdout) < 300_000 or not said
+    assert done.stderr.decode().strip() == said
+
+
+async def test_a_message_that_is_too_large_costs_its_call_and_not_the_memory(work: Path) -> None:
+    script = HOSTILE.replace(
+        'result = {"content": [',
+        "print('{' + '[' * 1_500_000, flush=True)\n            result = {\"content\": [",
+    )
+    assert script != HOSTILE
+    (work / "large.py").write_text(script)
+    made = await started(StdioServer("h", sys.executable, ("large.py",)), cwd=work)
+    try:
+        ran = await call(made, "mcp__h__fine", work, n=1)
+        assert ran.outcome == "failed"
+        assert text_of(ran).startswith(
+            "The MCP server h ended during the call; whether that had an effect is not"
+        )
+        assert made.status()[0].state == "failed"
     finally:
         await made.close()
 

@@ -164,7 +164,10 @@ async def test_a_server_over_standard_input_dies_with_its_parent(tmp_path: Path,
         import subprocess, sys, time
         from lockstitch.tools.process import supervised
         server = subprocess.Popen(
-            supervised(["sh", "-c", "setsid sleep 600 & read line; echo got $line; sleep 600"]),
+            supervised(
+                ["sh", "-c", "setsid sleep 600 & read line; echo got $line; sleep 600"],
+                line_max_bytes=1000, values_max=1000,
+            ),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )
         server.stdin.write(b"hello\\n"); server.stdin.flush()

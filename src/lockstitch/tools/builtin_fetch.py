@@ -38,8 +38,8 @@ _URL_MAX: Final = 8_192
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+")
 _IPV6: Final = re.compile(r"[0-9A-Fa-f:]+(?:[0-9.]+)?")
 _OF_PAGES: Final = re.compile(r"utf-(8|16|32)|ascii|iso8859|cp\d|koi8|mac-|gb|big5|euc|shift|iso2022|hz|tis")
-"""Python's names of the encodings that browsers know. It has others, of which punycode takes hours for a page
-of 5 MiB. Source: https://developer.mozilla.org/en-US/docs/Web/API/Encoding_API/Encodings (read 2026-12-01)."""
+"""Python's names of the encodings that browsers know. It has others; punycode takes hours for 5 MiB.
+Source: https://developer.mozilla.org/en-US/docs/Web/API/Encoding_API/Encodings (read 2026-12-01)."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _HEADERS: Final = {
     "User-Agent": "lockstitch (+https://pypi.org/project/lockstitch/)",

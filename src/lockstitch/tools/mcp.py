@@ -25,11 +25,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from lockstitch.schema.errors import CallerError
+from lockstitch.wire.strict_json import VALUES_MAX
 
 from .contract import Tool, ToolContext, ToolError, ToolOutput
 from .mcp_sift import Sifting
 from .mcp_tools import Quarantined, described, shown
 from .process import supervised
+from .text import clean
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -45,6 +47,9 @@ RESTARTS_MAX: Final = 5
 TOOLS_MAX: Final = 200
 """Of one server; a model could not choose among more."""
 PAGES_MAX: Final = 50
+MESSAGE_MAX_BYTES: Final = 32 * 1024 * 1024
+"""Of one message of a server that is a process, as of a line of a provider; it may hold some images. One that
+writes more, or more than a million objects and lists in one message, is ended."""
 _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,23}")
 
 
@@ -159,6 +164,7 @@ class _Link:
         self._leave = asyncio.Event()
         self._changed = asyncio.Event()
         self._starts = 0
+        self._stderr: _Tail | None = None
 
     def start(self) -> None:
         self._state, self._detail = "starting", ""
@@ -179,15 +185,15 @@ class _Link:
 
     async def _own(self, settled: asyncio.Event, leave: asyncio.Event) -> None:
         """Connects, lists, and holds the connection until told to leave. Raises only CancelledError."""
-        stderr = _Tail()
+        stderr = self._stderr = _Tail()
         try:
             with stderr:
                 await self._hold(settled, leave, stderr)
         except Exception as error:  # whatever foreign code raises means: there is no server
             if asyncio.current_task() is self._owner and self._state != "closed":
-                last_words = stderr.text().strip().splitlines()[-1:]
                 self._client, self._state = None, "failed"
-                self._detail = "; its last words: ".join([_told(error), *last_words])
+                words = stderr.last_words()
+                self._detail = f"{_told(error)}; its last words: {words}" if words else _told(error)
         finally:
             settled.set()
 
@@ -212,7 +218,9 @@ class _Link:
             case StdioServer(command=command, args=args, env=env, cwd=cwd):
                 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-                program, *rest = supervised([command, *args])
+                program, *rest = supervised(
+                    [command, *args], line_max_bytes=MESSAGE_MAX_BYTES, values_max=VALUES_MAX
+                )
                 parameters = StdioServerParameters(
                     command=program,
                     args=rest,
@@ -294,9 +302,10 @@ class _Link:
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
                 self._lost(client)
+                words = self._stderr.last_words() if self._stderr is not None else ""
                 raise ToolError(
                     f"The MCP server {self._server.name} ended during the call; whether that had an effect is"
-                    " not known."
+                    " not known." + (f" Its last words: {words}" if words else "")
                 ) from error
             raise ToolError(f"The MCP server {self._server.name} refused: {error.message}") from error
         return shown(result)
@@ -349,8 +358,10 @@ class _Tail:
     def __exit__(self, *_: object) -> None:
         self.file.close()
 
-    def text(self) -> str:
-        return self._kept.decode("utf-8", "replace")
+    def last_words(self) -> str:
+        """Its last line so far; empty if there is none."""
+        lines = clean(self._kept.decode("utf-8", "replace")).strip().split("\n")
+        return lines[-1].strip()[:500]
 
     def _drain(self) -> None:
         with self._read:

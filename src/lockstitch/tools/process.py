@@ -55,9 +55,13 @@ class Finished:
     """Not yet gone when the wait was over; the supervisor goes on trying."""
 
 
-def supervised(argv: Sequence[str]) -> list[str]:
-    """The argv that runs a command so that it dies with this process; standard streams pass through."""
-    return [*_interpreter(), "--watch-parent", str(os.getpid()), "--", *argv]
+def supervised(argv: Sequence[str], *, line_max_bytes: int, values_max: int) -> list[str]:
+    """The argv that runs a server so that it dies with this process, and when it writes too large a line.
+
+    Standard streams pass through. Of the values of a line, objects and lists count.
+    """
+    limits = (str(line_max_bytes), str(values_max))
+    return [*_interpreter(), "--watch-parent", str(os.getpid()), *limits, "--", *argv]
 
 
 def run_process(

@@ -12,11 +12,13 @@ become its children and not init's, and none can leave the tree (prctl(2), PR_SE
 the tree is read from ``ps`` when it is ended: a process that left the group and lost its parent is then
 missed.
 
-With ``--watch-parent PID -- ARGV...`` there is no lifeline: standard input is the command's own, the death of
-the parent process is noticed by polling, and SIGTERM ends the tree. For servers that speak over standard
-input.
+With ``--watch-parent PID BYTES OPENERS -- ARGV...`` there is no lifeline: standard input is the command's
+own, the death of the parent process is noticed by polling, and SIGTERM ends the tree. For servers that speak
+JSON lines over standard input and output; one that writes a line of more than so many bytes, or opening
+brackets, is ended, since its reader would take the line into memory whatever its size.
 """
 
+import _thread
 import os
 import select
 import signal
@@ -33,6 +35,8 @@ KILL_PAUSE_S = 0.02
 GIVE_UP_S = 3600.0
 """A process in uninterruptible sleep cannot be killed; after this it is left."""
 PARENT_POLL_S = 0.5
+RELAY_S = 2.0
+"""For the last of a server's output to be taken by its reader."""
 NAMES_MAX = 10
 NAME_MAX_CHARS = 120
 
@@ -42,8 +46,11 @@ _LINUX = sys.platform.startswith("linux")
 
 
 def main() -> int:
-    if len(sys.argv) > 4 and sys.argv[1] == "--watch-parent":
-        return _supervise(sys.argv[4:], int(sys.argv[2]), lifeline=None)
+    if len(sys.argv) > 6 and sys.argv[1] == "--watch-parent":
+        relay = _Relay(int(sys.argv[3]), int(sys.argv[4]))
+        status = _supervise(sys.argv[6:], int(sys.argv[2]), lifeline=None, relay=relay)
+        relay.end()
+        return status
     argv = _asked(0)
     if argv is None:
         return 0  # the agent died before it said anything
@@ -62,7 +69,50 @@ def _asked(descriptor: int) -> "list[str] | None":
         data += piece
 
 
-def _supervise(argv: list[str], parent: int, lifeline: int | None) -> int:
+class _Relay:
+    """Passes the command's standard output on, as long as no line of it is too large."""
+
+    def __init__(self, line_max: int, openers_max: int) -> None:
+        self._line_max = line_max
+        self._openers_max = openers_max
+        self._target = os.dup(1)
+        self._source, theirs = os.pipe()
+        os.dup2(theirs, 1)  # which the command inherits
+        os.close(theirs)
+        self._running = _thread.allocate_lock()
+
+    def start(self) -> None:
+        """To be called when the command has its end, since a thread is not forked with the rest."""
+        self._running.acquire()
+        _thread.start_new_thread(self._run, ())
+
+    def end(self) -> None:
+        """Waits for what the command wrote last; it must have ended."""
+        self._running.acquire(timeout=RELAY_S)
+
+    def _run(self) -> None:
+        length = openers = 0
+        try:
+            while piece := os.read(self._source, 65536):
+                unended = piece[piece.rfind(b"\n") + 1 :]
+                if len(unended) < len(piece):
+                    length = openers = 0
+                length += len(unended)
+                openers += unended.count(b"{") + unended.count(b"[")
+                if length > self._line_max or openers > self._openers_max:
+                    _tell(f"ended: it wrote a line of more than {self._line_max} bytes or too many values")
+                    os.kill(os.getpid(), signal.SIGTERM)
+                    return
+                while piece:
+                    piece = piece[os.write(self._target, piece) :]
+        except OSError:
+            return  # the reader is gone
+        finally:
+            os.close(self._target)
+            self._running.release()
+
+
+def _supervise(argv: list[str], parent: int, lifeline: int | None, relay: "_Relay | None" = None) -> int:
     prctl = _prctl()
     if prctl is not None:
         prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -78,6 +128,8 @@ def _supervise(argv: list[str], parent: int, lifeline: int | None) -> int:
     main_pid = _spawn(argv, lifeline, prctl)
     devnull = os.open(os.devnull, os.O_RDWR)
     os.dup2(devnull, 1)  # else the output never ends while this process lives
+    if relay is not None:
+        relay.start()
     if lifeline is None:
         os.dup2(devnull, 0)
     else:
