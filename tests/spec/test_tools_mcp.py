@@ -335,6 +335,45 @@ async def test_a_message_that_is_too_large_costs_its_call_and_not_the_memory(wor
         await made.close()
 
 
+RESTLESS = """
+import json, sys
+lists = 0
+def say(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    match asked["method"] if "id" in asked else "":
+        case "initialize":
+            able = {"tools": {"listChanged": True}}
+            info = {"serverInfo": {"name": "h", "version": "1"}, "capabilities": able}
+            say(id=asked["id"], result={"protocolVersion": "2025-06-18", **info})
+        case "tools/list":
+            lists += 1
+            say(id=asked["id"], result={"tools": [{"name": "count", "inputSchema": {"type": "object"}}]})
+            say(method="notifications/tools/list_changed")
+        case "tools/call":
+            say(id=asked["id"], result={"content": [{"type": "text", "text": str(lists)}]})
+        case "":
+            pass
+        case _:
+            say(id=asked["id"], error={"code": -32601, "message": "no"})
+"""
+
+
+async def test_a_server_whose_tools_change_all_the_time_is_asked_now_and_then(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstitch.tools.mcp.REFRESH_PAUSE_S", 600)
+    (work / "restless.py").write_text(RESTLESS)
+    made = await started(StdioServer("h", sys.executable, ("restless.py",)), cwd=work)
+    try:
+        for _ in range(100):
+            counted = text_of(await call(made, "mcp__h__count", work))
+        assert counted == "2"
+    finally:
+        await made.close()
+
+
 BROKEN: dict[str, tuple[tuple[str, ...], str]] = {
     "a program that is not there": (
         ("nonexistent-program-x",),

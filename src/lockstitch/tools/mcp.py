@@ -47,6 +47,8 @@ RESTARTS_MAX: Final = 5
 TOOLS_MAX: Final = 200
 """Of one server; a model could not choose among more."""
 PAGES_MAX: Final = 50
+REFRESH_PAUSE_S: Final = 1.0
+"""From one list of tools to the next, for a server that says after each that it has changed."""
 MESSAGE_MAX_BYTES: Final = 32 * 1024 * 1024
 """Of one message of a server that is a process, as of a line of a provider; it may hold some images. One that
 writes more, or more than a million objects and lists in one message, is ended."""
@@ -267,6 +269,7 @@ class _Link:
                     self._changed.clear()
                     async with asyncio.timeout(START_S):
                         await self._list(client, transport)
+                    await asyncio.wait({leaving}, timeout=REFRESH_PAUSE_S)
         finally:
             leaving.cancel()
 
