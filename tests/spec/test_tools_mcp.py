@@ -1,6 +1,7 @@
 """MCP servers: a real one of the official package, and ones that misbehave; none in the agent's way."""
 
 import asyncio
+import gzip
 import json
 import os
 import shutil
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from lockstitch.schema.blocks import Image, Text, ToolCall
 from lockstitch.schema.errors import CallerError
@@ -372,6 +375,52 @@ async def test_a_server_whose_tools_change_all_the_time_is_asked_now_and_then(
         assert counted == "2"
     finally:
         await made.close()
+
+
+BODIES: dict[str, tuple[bytes, dict[str, str], str]] = {
+    "too many bytes": (b'"' + b"x" * 40_000_000, {}, "the message has more than 33,554,432 bytes"),
+    "too many bytes, packed": (
+        gzip.compress(b'"' + b"x" * 40_000_000),
+        {"Content-Encoding": "gzip"},
+        "the message has more than 33,554,432 bytes",
+    ),
+    "too many values": (
+        b"[" + b"{}," * 1_100_000 + b"{}]",
+        {},
+        "the message holds more than 1,000,000 values",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+async def test_an_answer_over_http_that_is_too_large_is_not_taken_into_memory(name: str, work: Path) -> None:
+    body, headers, reason = BODIES[name]
+
+    async def answer(request: web.Request) -> web.Response:
+        asked = await request.json() if request.can_read_body else {}
+        match asked.get("method"):
+            case "initialize":
+                info = {"serverInfo": {"name": "h", "version": "1"}, "capabilities": {"tools": {}}}
+                result: dict[str, Any] = {"protocolVersion": "2025-06-18", **info}
+            case "tools/list":
+                result = {"tools": [{"name": "large", "inputSchema": {"type": "object"}}]}
+            case "tools/call":
+                return web.Response(body=body, content_type="application/json", headers=headers)
+            case _:
+                return web.Response(status=405 if request.method == "GET" else 202)
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", answer)
+    async with TestServer(app) as site:
+        made = await started(HttpServer("web", str(site.make_url("/mcp"))), cwd=work)
+        try:
+            assert [status.detail for status in made.status()] == [""]
+            ran = await call(made, "mcp__web__large", work)
+            assert ran.outcome == "failed"
+            assert reason in text_of(ran)
+        finally:
+            await made.close()
 
 
 BROKEN: dict[str, tuple[tuple[str, ...], str]] = {

@@ -28,6 +28,7 @@ from lockstitch.schema.errors import CallerError
 from lockstitch.wire.strict_json import VALUES_MAX
 
 from .contract import Tool, ToolContext, ToolError, ToolOutput
+from .mcp_bodies import bound
 from .mcp_sift import Sifting
 from .mcp_tools import Quarantined, described, shown
 from .process import supervised
@@ -50,8 +51,8 @@ PAGES_MAX: Final = 50
 REFRESH_PAUSE_S: Final = 1.0
 """From one list of tools to the next, for a server that says after each that it has changed."""
 MESSAGE_MAX_BYTES: Final = 32 * 1024 * 1024
-"""Of one message of a server that is a process, as of a line of a provider; it may hold some images. One that
-writes more, or more than a million objects and lists in one message, is ended."""
+"""Of one message of a server, as of a line of a provider; it may hold some images. A process that writes
+more, or more than a million objects and lists in one message, is ended; over HTTP its call fails."""
 _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,23}")
 
 
@@ -237,7 +238,9 @@ class _Link:
 
                 # a server may hold a response open for as long as a call may take
                 timeout = httpx2.Timeout(START_S, read=self._server.call_s)
-                client = httpx2.AsyncClient(headers=dict(headers), timeout=timeout)
+                client = httpx2.AsyncClient(
+                    headers=dict(headers), timeout=timeout, event_hooks={"response": [_bound]}
+                )
                 http = await stack.enter_async_context(client)
                 return streamable_http_client(url, http_client=http)
 
@@ -370,6 +373,10 @@ class _Tail:
         with self._read:
             while data := self._read.read(self.KEPT):
                 self._kept = (self._kept + data)[-self.KEPT :]
+
+
+async def _bound(response: Any) -> None:
+    await bound(response, MESSAGE_MAX_BYTES)
 
 
 def _told(error: BaseException) -> str:
