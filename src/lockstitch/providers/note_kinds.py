@@ -41,6 +41,10 @@ NOTE_KINDS: Final[Mapping[str, NoteKind]] = {
         "the arguments given at the end of a tool call differ from the pieces before; the end counted",
         "send pieces that add up to the whole",
     ),
+    "empty_arguments_first": NoteKind(
+        "the arguments of a tool call began with an empty object before the real ones; it was left out",
+        "begin the arguments of a call with nothing, not with `{}`",
+    ),
     "text_differs": NoteKind(
         "a text given again at its end differs from the pieces before; the pieces counted",
         "send pieces that add up to the whole",
@@ -138,7 +142,8 @@ NOTE_KINDS: Final[Mapping[str, NoteKind]] = {
         "send token counts as whole numbers that are not negative",
     ),
     "number_not_kept": NoteKind(
-        "a number is none of JSON or of a double; NaN and infinities became null, others a text of their digits",
+        "a number is none of JSON or of a double; NaN and infinities became null, others a text of their "
+        "digits",
         "send null for NaN and infinities, and numbers that a double can hold",
     ),
     "lone_surrogate": NoteKind(

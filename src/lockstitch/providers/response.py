@@ -14,6 +14,7 @@ the Finish all are inert. Chunks pile up until ``take`` hands them over.
     ended chunks = builder.take()
 """
 
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
@@ -39,6 +40,8 @@ from .translator import OVER_OUR_LIMIT, Mint
 
 Reason: TypeAlias = Literal["stop", "tool_calls", "length"]
 _SEVERITY: Final[Mapping[str, int]] = {"stop": 0, "tool_calls": 1, "length": 2}
+_NO_ARGUMENTS: Final = "{}"
+_EMPTY_START: Final = re.compile(r'\{\}\s*(?=\{\s*")')
 _MINT_TRIES: Final = 100
 """Ids asked of a mint before our own are used: one that repeats itself must not hang the response."""
 
@@ -209,13 +212,15 @@ class ResponseBuilder:
             self._calls.complete_name(slot, whole)
 
     def complete_arguments(self, slot: Hashable, whole: str) -> None:
-        """The whole arguments of a slot's last call, given again at its end: they replace what was
-        collected.
+        """The whole arguments of a slot's last call, given again at its end: they replace what was collected,
+        but no empty object erases anything (https://github.com/earendil-works/pi/pull/917, read 2026-12-01).
         """
         call = self._calls.last_in(slot)
         if call is None or self.finished or not whole:
             return
         said = call.arguments
+        if said and whole.strip() == _NO_ARGUMENTS:
+            return
         rest = rest_of(whole, said) if call.whole is None else None
         if rest:
             call.parts.append(rest)
@@ -392,6 +397,14 @@ class ResponseBuilder:
                 self.note("duplicate_call_id", call.id)
             seen.add(call.id)
             self._writer.settled(call, ended=True)
+            self._drop_empty_start(call)
+
+    def _drop_empty_start(self, call: Call) -> None:
+        """Gateways before Anthropic's models pass on the empty object that a call starts with there
+        (https://github.com/openai/openai-agents-js/pull/712, read 2026-12-01)."""
+        if found := _EMPTY_START.match(said := call.arguments):
+            call.whole = said[found.end() :]
+            self.note("empty_arguments_first", call.name or "")
 
     def _cut_call(self) -> Call | None:
         """The call that the output limit cut: the last one, unless something followed it."""
