@@ -181,6 +181,11 @@ MISTAKES = {
     "a wrong type": ("model = 3", "Expected `str"),
     "a rule that cannot be read": ('[approvals]\nallow = ["shell(("]', "cannot be read"),
     "a profile with an unknown field": ('[profiles.x]\nprotocol = "openai-chat"\ncolour = 1', "colour"),
+    "a budget that is no number": ("[budget]\ncost_usd = nan", "nan is no number"),
+    "a budget without end": ("[budget]\nseconds = inf", "inf is no number"),
+    "a price beyond a double": ("[models.x]\ninput = 1e999\noutput = 1", "1e999 is no number"),
+    "a number of too many digits": ("[budget]\nsteps = " + "1" * 5000, "is not TOML: Exceeds the limit"),
+    "nesting without end": ("model = " + "[" * 5000, "is not TOML: maximum recursion depth"),
     "a profile that extends itself": ('[profiles.x]\nextends = "x"', "extends 'x'"),
 }
 

@@ -14,6 +14,7 @@ from ..providers import catalog
 from ..schema.errors import CallerError
 from ..schema.profiles import Profile
 from ..tools.approval import Policy
+from ..wire import strict_json
 
 Origin: TypeAlias = Literal["flag", "environment", "project", "user", "default"]
 """Where a value comes from; an earlier one goes before a later one."""
@@ -143,11 +144,13 @@ class Settings:
 def read(text: str, where: str) -> dict[str, Any]:
     """The values of a file's text, by dotted key. Raises CallerError: one line that names file and key."""
     try:
-        document = msgspec.convert(tomllib.loads(text), Document)
-    except tomllib.TOMLDecodeError as error:
-        raise CallerError(f"{where} is not TOML: {error}") from error
+        document = msgspec.convert(tomllib.loads(text, parse_float=strict_json.finite), Document)
     except msgspec.ValidationError as error:
         raise CallerError(f"{where}: {_problem(str(error))}") from error
+    except strict_json.InvalidJson as error:  # a budget of nan would never be reached
+        raise CallerError(f"{where}: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise CallerError(f"{where} is not TOML: {error}") from error
     try:
         document.approvals.checked()
     except CallerError as error:

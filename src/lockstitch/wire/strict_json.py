@@ -97,8 +97,7 @@ def lenient(text: str, unkept: Callable[[str], Any] = refuse_number, *, controls
             return unkept(digits)
 
     def real(digits: str) -> Any:
-        number = float(digits)
-        return number if math.isfinite(number) else unkept(digits)
+        return finite(digits, unkept)
 
     try:
         return json.loads(text, parse_constant=unkept, parse_float=real, parse_int=whole, strict=not controls)
@@ -106,6 +105,12 @@ def lenient(text: str, unkept: Callable[[str], Any] = refuse_number, *, controls
         raise
     except (ValueError, RecursionError) as error:
         raise InvalidJson(str(error) or "not JSON") from error
+
+
+def finite(digits: str, unkept: Callable[[str], Any] = refuse_number) -> Any:
+    """The binary64 nearest to a number's text; what ``unkept`` gives for NaN and for one that none holds."""
+    number = float(digits)
+    return number if math.isfinite(number) else unkept(digits)
 
 
 def check_bounds(text: str | bytes) -> None:
