@@ -19,10 +19,12 @@ from ..wire.image_size import size_of_base64
 from .rule_texts import (
     ARRAY,
     OBJECT,
+    Within,
     extra_rules,
     field_violations,
     is_base64,
     is_blank,
+    place_of,
     text_rules,
     value_problem,
     value_rules,
@@ -176,18 +178,17 @@ class AnthropicRules:
 
     def extend(self, messages: Iterable[object]) -> None:
         for message in messages:
-            where = f"messages[{self._count}]"
             self._count += 1
             if not isinstance(message, OBJECT):
-                self._add("message_shape", where, f"a {type(message).__name__}, not an object")
+                self._add("message_shape", (), f"a {type(message).__name__}, not an object")
                 continue
-            self._message(message, where)
+            self._message(message)
 
     def at_end(self) -> list[Violation]:
         if self._count == 0:
             return [Violation("messages_empty", "messages", "there is no message")]
         last: list[Violation] = []
-        profile, where = self._profile, f"messages[{self._count - 1}]"
+        profile, where = self._profile, self._place(())
         if self._open:
             last.append(_unanswered(self._open, where))
         if self._last_role == "assistant" and not self._open:
@@ -208,205 +209,207 @@ class AnthropicRules:
             )
         return last
 
-    def _message(self, message: Mapping[str, Any], where: str) -> None:
+    def _message(self, message: Mapping[str, Any]) -> None:
         role = word(message.get("role"))
         if role not in ("user", "assistant"):
-            self._add("role_unknown", where, f"role is {message.get('role')!r}")
+            self._add("role_unknown", (), f"role is {message.get('role')!r}")
             return
         if not self._last_role and role != "user":
-            self._add("first_not_user", where, "the conversation starts with an assistant message")
+            self._add("first_not_user", (), "the conversation starts with an assistant message")
         if role == self._last_role:
-            self._add("role_order", where, f"two {role} messages in a row")
-        self._extra(message, _MESSAGE_FIELDS, where)
-        blocks = self._blocks(message.get("content"), where)
+            self._add("role_order", (), f"two {role} messages in a row")
+        self._extra(message, _MESSAGE_FIELDS, ())
+        blocks = self._blocks(message.get("content"))
         self._trailing_space = False
         if role == "user":
-            self._user(blocks, where)
+            self._user(blocks)
         else:
-            self._assistant(blocks, where)
+            self._assistant(blocks)
         self._last_role = role
 
-    def _blocks(self, content: object, where: str) -> list[Mapping[str, Any]]:
+    def _blocks(self, content: object) -> list[Mapping[str, Any]]:
         """The content as blocks; what is none is reported and left out."""
         if isinstance(content, str):
             return [{"type": "text", "text": content}]
         if not isinstance(content, ARRAY):
-            self._add("content_shape", where, f"content is {type(content).__name__}")
+            self._add("content_shape", (), f"content is {type(content).__name__}")
             return []
         if not content:
-            self._add("content_empty", where, "content is an empty list")
+            self._add("content_empty", (), "content is an empty list")
         for position, block in enumerate(content):
             if not isinstance(block, OBJECT):
-                self._add("block_unknown", f"{where}.content[{position}]", "not an object")
+                self._add("block_unknown", ("content", position), "not an object")
         return [block for block in content if isinstance(block, OBJECT)]
 
     # --- user messages
 
-    def _user(self, blocks: list[Mapping[str, Any]], where: str) -> None:
+    def _user(self, blocks: list[Mapping[str, Any]]) -> None:
         waiting, self._open = self._open, []
         answered: set[str] = set()
         others = 0
         for position, block in enumerate(blocks):
-            place = f"{where}.content[{position}]"
+            within = ("content", position)
             self._marks += "cache_control" in block
             if block.get("type") != "tool_result":
                 others += 1
-                self._user_block(block, place)
+                self._user_block(block, within)
                 continue
             if others and (waiting or answered):
-                self._add("results_not_first", place, "a result behind other content")
-            self._answer(block.get("tool_use_id"), waiting, answered, place)
-            self._result(block, place)
+                self._add("results_not_first", within, "a result behind other content")
+            self._answer(block.get("tool_use_id"), waiting, answered, within)
+            self._result(block, within)
         if waiting:
-            self.found.append(_unanswered(waiting, where))
+            self.found.append(_unanswered(waiting, self._place(())))
         if others == len(blocks):
             self._turn_start = ""
 
-    def _answer(self, call_id: object, waiting: list[str], answered: set[str], where: str) -> None:
+    def _answer(self, call_id: object, waiting: list[str], answered: set[str], within: Within) -> None:
         if isinstance(call_id, str) and call_id in waiting:
             waiting.remove(call_id)
             answered.add(call_id)
         elif word(call_id) in answered:
-            self._add("result_duplicate", where, f"{call_id!r} has its result already")
+            self._add("result_duplicate", within, f"{call_id!r} has its result already")
         else:
-            self._add("result_without_call", where, f"no call {call_id!r} in the message before")
+            self._add("result_without_call", within, f"no call {call_id!r} in the message before")
 
-    def _result(self, block: Mapping[str, Any], where: str) -> None:
-        self._extra(block, _BLOCK_FIELDS, where)
+    def _result(self, block: Mapping[str, Any], within: Within) -> None:
+        self._extra(block, _BLOCK_FIELDS, within)
         content = block.get("content")
         if isinstance(content, str):
-            self._said(content, f"{where}.content")
+            self._said(content, (*within, "content"))
         elif isinstance(content, ARRAY):
             for position, part in enumerate(content):
                 kind = word(part.get("type")) if isinstance(part, OBJECT) else ""
                 if not isinstance(part, OBJECT) or kind not in _RESULT_PARTS:
-                    self._add("result_shape", where, f"part {kind!r} in a result")
+                    self._add("result_shape", within, f"part {kind!r} in a result")
                 else:
-                    self._user_block(part, f"{where}.content[{position}]")
+                    self._user_block(part, (*within, "content", position))
         elif content is not None:
-            self._add("result_shape", where, f"content is {type(content).__name__}")
+            self._add("result_shape", within, f"content is {type(content).__name__}")
         if not isinstance(block.get("is_error", False), bool):
-            self._add("result_shape", where, "is_error is no boolean")
+            self._add("result_shape", within, "is_error is no boolean")
 
-    def _user_block(self, block: Mapping[str, Any], where: str) -> None:
-        self._extra(block, _BLOCK_FIELDS, where)
+    def _user_block(self, block: Mapping[str, Any], within: Within) -> None:
+        self._extra(block, _BLOCK_FIELDS, within)
         kind = word(block.get("type"))
         if kind == "text":
-            self._text(block.get("text"), where)
+            self._text(block.get("text"), within)
         elif kind == "image":
-            self._image(block.get("source"), where)
+            self._image(block.get("source"), within)
         elif kind in _USER_BLOCKS or kind in _RESULT_PARTS:
-            self._any(block, where)
+            self._any(block, within)
         else:
             rule = "block_misplaced" if kind in _ASSISTANT_BLOCKS else "block_unknown"
-            self._add(rule, where, f"{kind!r} in a user message")
+            self._add(rule, within, f"{kind!r} in a user message")
 
-    def _image(self, source: object, where: str) -> None:
+    def _image(self, source: object, within: Within) -> None:
         profile = self._profile
         if not profile.vision:
-            self._add("image_unsupported", where, f"{profile.name} takes no images")
+            self._add("image_unsupported", within, f"{profile.name} takes no images")
             return
         self._images += 1
         if profile.images_max is not None and self._images > profile.images_max:
-            self._add("images_too_many", where, f"more than {profile.images_max} images")
+            self._add("images_too_many", within, f"more than {profile.images_max} images")
         kind = source.get("type") if isinstance(source, OBJECT) else None
         if not isinstance(source, OBJECT) or kind not in ("base64", "url", "file"):
-            self._add("image_invalid", where, f"source is of type {kind!r}")
+            self._add("image_invalid", within, f"source is of type {kind!r}")
         elif kind == "url" and not str(source.get("url")).startswith("https://"):
-            self._add("image_invalid", where, "only https URLs are fetched")
+            self._add("image_invalid", within, "only https URLs are fetched")
         elif kind == "base64":
-            self._base64(source, where)
+            self._base64(source, within)
 
-    def _base64(self, source: Mapping[str, Any], where: str) -> None:
+    def _base64(self, source: Mapping[str, Any], within: Within) -> None:
         data, limit = source.get("data"), self._profile.image_max_base64
         if word(source.get("media_type")) not in _IMAGE_TYPES:
-            self._add("image_invalid", where, f"media_type is {source.get('media_type')!r}")
+            self._add("image_invalid", within, f"media_type is {source.get('media_type')!r}")
         if not isinstance(data, str) or not is_base64(data):
-            self._add("image_invalid", where, "data is not base64")
+            self._add("image_invalid", within, "data is not base64")
         elif limit is not None and len(data) > limit:
-            self._add("image_too_large", where, f"{len(data)} characters of base64, at most {limit}")
+            self._add("image_too_large", within, f"{len(data)} characters of base64, at most {limit}")
         else:
-            self._pixels(data, where)
+            self._pixels(data, within)
 
-    def _pixels(self, data: str, where: str) -> None:
+    def _pixels(self, data: str, within: Within) -> None:
         profile, size = self._profile, size_of_base64(data)
         side = max(size) if size else 0
         if profile.image_max_px is not None and side > profile.image_max_px:
-            self._add("image_too_many_pixels", where, f"{side} pixels a side, at most {profile.image_max_px}")
+            self._add(
+                "image_too_many_pixels", within, f"{side} pixels a side, at most {profile.image_max_px}"
+            )
         elif profile.images_many_px is not None and side > profile.images_many_px:
-            self._wide.append((where, side))
+            self._wide.append((self._place(within), side))
 
     # --- assistant messages
 
-    def _assistant(self, blocks: list[Mapping[str, Any]], where: str) -> None:
+    def _assistant(self, blocks: list[Mapping[str, Any]]) -> None:
         if self._open:
-            self.found.append(_unanswered(self._open, where))
+            self.found.append(_unanswered(self._open, self._place(())))
             self._open = []
         for position, block in enumerate(blocks):
             self._marks += "cache_control" in block
-            self._assistant_block(block, f"{where}.content[{position}]")
-        self._server_calls(blocks, where)
+            self._assistant_block(block, ("content", position))
+        self._server_calls(blocks)
         if not blocks:
             return
         if blocks[-1].get("type") in ("thinking", "redacted_thinking"):
-            self._add("thinking_last", where, "nothing follows the thinking")
+            self._add("thinking_last", (), "nothing follows the thinking")
         self._turn_start = str(blocks[0].get("type"))
         text = blocks[-1].get("text")
         self._trailing_space = isinstance(text, str) and text != text.rstrip()
 
-    def _assistant_block(self, block: Mapping[str, Any], where: str) -> None:
-        self._extra(block, _BLOCK_FIELDS, where)
+    def _assistant_block(self, block: Mapping[str, Any], within: Within) -> None:
+        self._extra(block, _BLOCK_FIELDS, within)
         kind = word(block.get("type"))
         match kind:
             case "text":
-                self._text(block.get("text"), where)
+                self._text(block.get("text"), within)
             case "tool_use":
-                self._call(block, where)
+                self._call(block, within)
             case "thinking":
-                self._thought(block, where)
+                self._thought(block, within)
             case "redacted_thinking":
                 if not isinstance(block.get("data"), str) or not block["data"]:
-                    self._add("thinking_signature", where, "redacted_thinking without data")
-                self._own(block, where)
+                    self._add("thinking_signature", within, "redacted_thinking without data")
+                self._own(block, within)
             case _ if kind in _ASSISTANT_BLOCKS:
-                self._any(block, where)
+                self._any(block, within)
             case _:
                 rule = "block_misplaced" if kind in _USER_BLOCKS else "block_unknown"
-                self._add(rule, where, f"{kind!r} in an assistant message")
+                self._add(rule, within, f"{kind!r} in an assistant message")
 
-    def _thought(self, block: Mapping[str, Any], where: str) -> None:
+    def _thought(self, block: Mapping[str, Any], within: Within) -> None:
         if not isinstance(block.get("thinking"), str):
-            self._add("thinking_signature", where, "thinking is not a string")
+            self._add("thinking_signature", within, "thinking is not a string")
             return
-        self._said(block["thinking"], where)
+        self._said(block["thinking"], within)
         if not isinstance(block.get("signature"), str) or not block["signature"]:
-            self._add("thinking_signature", where, "the signature is missing")
-        self._own(block, where)
+            self._add("thinking_signature", within, "the signature is missing")
+        self._own(block, within)
 
-    def _own(self, block: Mapping[str, Any], where: str) -> None:
+    def _own(self, block: Mapping[str, Any], within: Within) -> None:
         """Agents that keep a block's model beside it tell what the signature alone does not."""
         if "model" in block and block["model"] != self._model:
-            self._add("thinking_signature", where, f"signed by {block['model']!r}, another model")
+            self._add("thinking_signature", within, f"signed by {block['model']!r}, another model")
 
-    def _call(self, block: Mapping[str, Any], where: str) -> None:
+    def _call(self, block: Mapping[str, Any], within: Within) -> None:
         call_id, name, arguments = block.get("id"), block.get("name"), block.get("input")
         if not isinstance(call_id, str) or not self._id.fullmatch(call_id):
-            self._add("call_id_invalid", where, f"id is {call_id!r}")
+            self._add("call_id_invalid", within, f"id is {call_id!r}")
         elif len(call_id) > self._profile.id_max:
-            self._add("call_id_invalid", where, f"{len(call_id)} characters, at most {self._profile.id_max}")
+            self._add("call_id_invalid", within, f"{len(call_id)} characters, at most {self._profile.id_max}")
         if word(call_id) in self._ids:
-            self._add("call_id_duplicate", where, f"{call_id!r} was used before")
+            self._add("call_id_duplicate", within, f"{call_id!r} was used before")
         self._ids.add(word(call_id))
         self._open.append(word(call_id))
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            self._add("call_name_invalid", where, f"name is {name!r}")
+            self._add("call_name_invalid", within, f"name is {name!r}")
         problem = value_problem(arguments)
         if not isinstance(arguments, OBJECT):
-            self._add("call_input_invalid", where, f"input is {type(arguments).__name__}")
+            self._add("call_input_invalid", within, f"input is {type(arguments).__name__}")
         elif problem:
-            self._add("call_input_invalid", where, problem)
+            self._add("call_input_invalid", within, problem)
 
-    def _server_calls(self, blocks: list[Mapping[str, Any]], where: str) -> None:
+    def _server_calls(self, blocks: list[Mapping[str, Any]]) -> None:
         if all(word(block.get("type")) in _OWN_BLOCKS for block in blocks):
             return
         calls = {repr(block.get("id")) for block in blocks if word(block.get("type")) in _SERVER_CALLS}
@@ -415,33 +418,37 @@ class AnthropicRules:
         }
         for call_id in sorted(calls ^ results):
             half = "result" if call_id in calls else "call"
-            self._add("server_call_unpaired", where, f"no {half} of {call_id} in the same message")
+            self._add("server_call_unpaired", (), f"no {half} of {call_id} in the same message")
 
     # --- texts
 
-    def _text(self, text: object, where: str) -> None:
+    def _text(self, text: object, within: Within) -> None:
         if not isinstance(text, str):
-            self._add("content_shape", where, "text is not a string")
+            self._add("content_shape", within, "text is not a string")
             return
-        self._said(text, where)
+        self._said(text, within)
         if is_blank(text):
-            self._add("text_blank", where, "blank text")
+            self._add("text_blank", within, "blank text")
 
-    def _said(self, text: str, where: str) -> None:
+    def _said(self, text: str, within: Within) -> None:
         for rule, detail in text_rules(text):
-            self._add(rule, where, detail)
+            self._add(rule, within, detail)
 
-    def _extra(self, fields: Mapping[str, Any], known: frozenset[str], where: str) -> None:
-        for rule, detail in extra_rules(fields, known):
-            self._add(rule, where, detail)
+    def _extra(self, fields: Mapping[str, Any], known: frozenset[str], within: Within) -> None:
+        if not known.issuperset(fields):
+            for rule, detail in extra_rules(fields, known):
+                self._add(rule, within, detail)
 
-    def _any(self, block: Mapping[str, Any], where: str) -> None:
+    def _any(self, block: Mapping[str, Any], within: Within) -> None:
         known = {name: value for name, value in block.items() if name in _BLOCK_FIELDS}
         for rule, detail in value_rules(known):
-            self._add(rule, where, detail)
+            self._add(rule, within, detail)
 
-    def _add(self, rule: str, where: str, detail: str) -> None:
-        self.found.append(Violation(rule, where, detail))
+    def _add(self, rule: str, within: Within, detail: str) -> None:
+        self.found.append(Violation(rule, self._place(within), detail))
+
+    def _place(self, within: Within) -> str:
+        return place_of(f"messages[{self._count - 1}]", within)
 
 
 def _unanswered(call_ids: list[str], where: str) -> Violation:

@@ -18,10 +18,12 @@ from ..schema.profiles import Profile
 from .rule_texts import (
     ARRAY,
     OBJECT,
+    Within,
     extra_rules,
     field_violations,
     is_base64,
     is_blank,
+    place_of,
     text_rules,
     value_problem,
     value_rules,
@@ -127,170 +129,174 @@ class GeminiRules:
         self._last_role = ""
         self._calls: list[Mapping[str, Any]] = []
         """Of the content before, which this one must answer."""
-        self._unsigned: list[str] = []
-        """Places of calls without a signature since the last prompt."""
+        self._unsigned: list[int] = []
+        """Numbers of the contents since the last prompt whose first call has no signature."""
 
     def extend(self, contents: Iterable[object]) -> None:
         for content in contents:
-            where = f"contents[{self._count}]"
             self._count += 1
             if not isinstance(content, OBJECT):
-                self._add("content_shape", where, f"a {type(content).__name__}, not an object")
+                self._add("content_shape", (), f"a {type(content).__name__}, not an object")
                 continue
-            self._content(content, where)
+            self._content(content)
 
     def at_end(self) -> list[Violation]:
         if self._count == 0:
             return [Violation("contents_empty", "contents", "there is no content")]
-        where = f"contents[{self._count - 1}]"
+        where = self._place(())
         last: list[Violation] = []
         if self._calls:
             last.append(_unanswered(self._calls, where))
         elif self._last_role == "model" and not self._profile.prefill:
             last.append(Violation("model_last", where, f"{self._profile.name} takes no prefill"))
         if self._signed:
-            for place in self._unsigned:
-                last.append(
-                    Violation("signature_missing", place, "the first call of a step has no signature")
-                )
+            detail = "the first call of a step has no signature"
+            last += [
+                Violation("signature_missing", f"contents[{number}]", detail) for number in self._unsigned
+            ]
         return last
 
-    def _content(self, content: Mapping[str, Any], where: str) -> None:
+    def _content(self, content: Mapping[str, Any]) -> None:
         role = content.get("role", "user")
         if word(role) not in ("user", "model"):
-            self._add("role_unknown", where, f"role is {role!r}")
+            self._add("role_unknown", (), f"role is {role!r}")
             return
         if not self._last_role and role == "model":
-            self._add("first_not_user", where, "the conversation starts with the model")
+            self._add("first_not_user", (), "the conversation starts with the model")
         if role == self._last_role == "model":
-            self._add("role_order", where, "two contents of the model in a row")
-        for rule, detail in extra_rules(content, _CONTENT_FIELDS):
-            self._add(rule, where, detail)
-        parts = self._parts(content.get("parts"), where)
+            self._add("role_order", (), "two contents of the model in a row")
+        self._extra(content, _CONTENT_FIELDS, ())
+        parts = self._parts(content.get("parts"))
         calls = [part["functionCall"] for part in parts if "functionCall" in part]
         responses = [part["functionResponse"] for part in parts if "functionResponse" in part]
-        self._responses(responses, parts, role, where)
+        self._responses(responses, parts, role)
         if role == "user" and not responses:
             self._unsigned = []
         if calls and role == "user":
-            self._add("call_misplaced", where, "a function call of the user")
+            self._add("call_misplaced", (), "a function call of the user")
         elif calls:
             first = next(part for part in parts if "functionCall" in part)
             if not first.get("thoughtSignature"):
-                self._unsigned.append(where)
+                self._unsigned.append(self._count - 1)
         self._calls = [call for call in calls if isinstance(call, OBJECT)]
         self._last_role = role
 
-    def _parts(self, parts: object, where: str) -> list[Mapping[str, Any]]:
+    def _parts(self, parts: object) -> list[Mapping[str, Any]]:
         """The parts with one spelling of their fields; each is checked by itself."""
         if not isinstance(parts, ARRAY) or not parts:
-            self._add("parts_empty", where, "no parts")
+            self._add("parts_empty", (), "no parts")
             return []
         known: list[Mapping[str, Any]] = []
         for position, part in enumerate(parts):
-            place = f"{where}.parts[{position}]"
+            within = ("parts", position)
             if not isinstance(part, OBJECT):
-                self._add("part_unknown", place, f"a {type(part).__name__}")
+                self._add("part_unknown", within, f"a {type(part).__name__}")
                 continue
-            spelled = {_SPELLINGS.get(key, key): value for key, value in part.items()}
-            self._part(spelled, place)
+            spelled: Mapping[str, Any] = part
+            if not _SPELLINGS.keys().isdisjoint(part):
+                spelled = {_SPELLINGS.get(key, key): value for key, value in part.items()}
+            self._part(spelled, within)
             known.append(spelled)
         return known
 
-    def _part(self, part: Mapping[str, Any], where: str) -> None:
-        for rule, detail in extra_rules(part, _PART_FIELDS):
-            self._add(rule, where, detail)
+    def _part(self, part: Mapping[str, Any], within: Within) -> None:
+        self._extra(part, _PART_FIELDS, within)
         if "functionCall" in part:
-            self._call(part["functionCall"], where)
+            self._call(part["functionCall"], within)
         elif "functionResponse" in part:
-            self._response(part["functionResponse"], where)
+            self._response(part["functionResponse"], within)
         elif "inlineData" in part:
-            self._inline(part["inlineData"], where)
+            self._inline(part["inlineData"], within)
         elif isinstance(part.get("text"), str):
             if is_blank(part["text"]) and not part.get("thoughtSignature"):
-                self._add("text_blank", where, "blank text")
+                self._add("text_blank", within, "blank text")
             for rule, detail in text_rules(part["text"]):
-                self._add(rule, where, detail)
+                self._add(rule, within, detail)
         elif not _OTHER_PARTS & part.keys():
             self._add(
-                "part_unknown", where, f"no data in a part with {', '.join(map(repr, part)) or 'nothing'}"
+                "part_unknown", within, f"no data in a part with {', '.join(map(repr, part)) or 'nothing'}"
             )
 
-    def _call(self, call: object, where: str) -> None:
+    def _call(self, call: object, within: Within) -> None:
         if not isinstance(call, OBJECT):
-            self._add("part_unknown", where, "functionCall is not an object")
+            self._add("part_unknown", within, "functionCall is not an object")
             return
         name, args, call_id = call.get("name"), call.get("args", {}), call.get("id")
-        for rule, detail in extra_rules(call, _CALL_FIELDS):
-            self._add(rule, where, detail)
+        self._extra(call, _CALL_FIELDS, within)
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            self._add("call_name_invalid", where, f"name is {name!r}")
+            self._add("call_name_invalid", within, f"name is {name!r}")
         problem = value_problem(args)
         if not isinstance(args, OBJECT):
-            self._add("call_args_invalid", where, f"args is {type(args).__name__}")
+            self._add("call_args_invalid", within, f"args is {type(args).__name__}")
         elif problem:
-            self._add("call_args_invalid", where, problem)
+            self._add("call_args_invalid", within, problem)
         if call_id is None:
             return
         if not isinstance(call_id, str) or not call_id or list(text_rules(call_id)):
-            self._add("call_id_invalid", where, f"id is {call_id!r}")
+            self._add("call_id_invalid", within, f"id is {call_id!r}")
         elif call_id in self._ids:
-            self._add("call_id_duplicate", where, f"{call_id!r} was used before")
+            self._add("call_id_duplicate", within, f"{call_id!r} was used before")
         self._ids.add(word(call_id))
 
-    def _response(self, response: object, where: str) -> None:
+    def _response(self, response: object, within: Within) -> None:
         if not isinstance(response, OBJECT) or not isinstance(response.get("response"), OBJECT):
-            self._add("response_shape", where, "response is not an object")
+            self._add("response_shape", within, "response is not an object")
         else:
-            self._any(response, where)
+            self._any(response, within)
 
-    def _responses(self, responses: list[Any], parts: list[Mapping[str, Any]], role: str, where: str) -> None:
+    def _responses(self, responses: list[Any], parts: list[Mapping[str, Any]], role: str) -> None:
         calls, self._calls = self._calls, []
         if responses and (not calls or role != "user"):
-            self._add("response_without_call", where, f"{len(responses)} responses to no call")
+            self._add("response_without_call", (), f"{len(responses)} responses to no call")
             return
         if len(responses) != len(calls):
-            self.found.append(_unanswered(calls[len(responses) :] or calls, where))
+            self.found.append(_unanswered(calls[len(responses) :] or calls, self._place(())))
             return
         if responses and len(parts) > len(responses):
-            self._add("response_mixed", where, "something else beside the function responses")
+            self._add("response_mixed", (), "something else beside the function responses")
         for call, response in zip(calls, responses, strict=True):
             if not isinstance(response, OBJECT):
                 continue
             ids = (call.get("id"), response.get("id"))
             if call.get("name") != response.get("name") or (None not in ids and ids[0] != ids[1]):
-                self._add(
-                    "response_mismatch", where, f"{response.get('name')!r} answers {call.get('name')!r}"
-                )
+                self._add("response_mismatch", (), f"{response.get('name')!r} answers {call.get('name')!r}")
 
-    def _inline(self, data: object, where: str) -> None:
+    def _inline(self, data: object, within: Within) -> None:
         if not isinstance(data, OBJECT):
-            self._add("part_unknown", where, "inlineData is not an object")
+            self._add("part_unknown", within, "inlineData is not an object")
             return
         kind, content = data.get("mimeType", data.get("mime_type")), data.get("data")
         if not isinstance(kind, str) or not isinstance(content, str) or not kind or not content:
-            self._add("image_invalid", where, "mimeType and data must be set")
+            self._add("image_invalid", within, "mimeType and data must be set")
             return
         if not kind.startswith("image/"):
             return  # Audio, video and documents: any type that the model knows.
         if not self._profile.vision:
-            self._add("image_unsupported", where, f"{self._profile.name} takes no images")
+            self._add("image_unsupported", within, f"{self._profile.name} takes no images")
             return
         self._images += 1
         if self._profile.images_max is not None and self._images > self._profile.images_max:
-            self._add("images_too_many", where, f"more than {self._profile.images_max} images")
+            self._add("images_too_many", within, f"more than {self._profile.images_max} images")
         limit = self._profile.image_max_base64
         if kind not in _IMAGE_TYPES or not is_base64(content):
-            self._add("image_invalid", where, f"{kind!r} with data that is no supported image")
+            self._add("image_invalid", within, f"{kind!r} with data that is no supported image")
         elif limit is not None and len(content) > limit:
-            self._add("image_too_large", where, f"{len(content)} characters of base64, at most {limit}")
+            self._add("image_too_large", within, f"{len(content)} characters of base64, at most {limit}")
 
-    def _any(self, value: Mapping[str, Any], where: str) -> None:
+    def _extra(self, fields: Mapping[str, Any], known: frozenset[str], within: Within) -> None:
+        if not known.issuperset(fields):
+            for rule, detail in extra_rules(fields, known):
+                self._add(rule, within, detail)
+
+    def _any(self, value: Mapping[str, Any], within: Within) -> None:
         for rule, detail in value_rules(value):
-            self._add(rule, where, detail)
+            self._add(rule, within, detail)
 
-    def _add(self, rule: str, where: str, detail: str) -> None:
-        self.found.append(Violation(rule, where, detail))
+    def _add(self, rule: str, within: Within, detail: str) -> None:
+        self.found.append(Violation(rule, self._place(within), detail))
+
+    def _place(self, within: Within) -> str:
+        return place_of(f"contents[{self._count - 1}]", within)
 
 
 def _unanswered(calls: list[Mapping[str, Any]], where: str) -> Violation:

@@ -7,7 +7,7 @@ the wording it prevents. A fold: ``extend`` takes further messages behind those 
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
@@ -15,11 +15,13 @@ from .call_slots import is_signed
 from .rule_texts import (
     ARRAY,
     OBJECT,
+    Within,
     extra_rules,
     field_violations,
     is_base64,
     is_blank,
     object_problem,
+    place_of,
     text_rules,
     word,
 )
@@ -80,8 +82,6 @@ _TEXT_FIELDS: Final = frozenset({"type", "text"})
 _IMAGE_FIELDS: Final = frozenset({"type", "image_url"})
 _URL_FIELDS: Final = frozenset({"url"})
 _CALL_FIELDS: Final = frozenset({"id", "type", "function"})
-_Within: TypeAlias = tuple[str | int, ...]
-"""Fields and positions on the way from a message to what is meant."""
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 _DATA_HEADS: Final = frozenset(f"data:image/{kind};base64" for kind in ("png", "jpeg", "jpg", "gif", "webp"))
 _PARTS: Final[Mapping[str, frozenset[str]]] = {
@@ -210,7 +210,7 @@ class ChatRules:
         if count == 0 and role != "assistant":
             self._add("content_empty", (), "content is an empty list")
 
-    def _text_part(self, text: object, within: _Within) -> None:
+    def _text_part(self, text: object, within: Within) -> None:
         if not isinstance(text, str):
             self._add("content_shape", within, "text is not a string")
             return
@@ -219,11 +219,11 @@ class ChatRules:
         if is_blank(text):
             self._add("content_empty", within, "a blank text part")
 
-    def _extra(self, fields: Mapping[str, Any], known: frozenset[str], within: _Within) -> None:
+    def _extra(self, fields: Mapping[str, Any], known: frozenset[str], within: Within) -> None:
         for rule, detail in extra_rules(fields, known):
             self._add(rule, within, detail)
 
-    def _image(self, part: Mapping[str, Any], within: _Within) -> None:
+    def _image(self, part: Mapping[str, Any], within: Within) -> None:
         if not self._profile.vision:
             self._add("image_unsupported", within, f"{self._profile.name} takes no images")
             return
@@ -242,7 +242,7 @@ class ChatRules:
         elif not url.startswith(("https://", "http://")):
             self._add("image_invalid", within, f"no URL that can be fetched: {url[:40]!r}")
 
-    def _data_url(self, url: str, within: _Within) -> None:
+    def _data_url(self, url: str, within: Within) -> None:
         head, _, data = url.partition(",")
         if head not in _DATA_HEADS:
             self._add("image_invalid", within, f"{head[:60]!r} is no image that is supported")
@@ -272,7 +272,7 @@ class ChatRules:
                 detail = f"thinking is on and {field} is missing beside tool calls"
                 self._add("reasoning_missing", (), detail)
 
-    def _call(self, call: object, within: _Within) -> None:
+    def _call(self, call: object, within: Within) -> None:
         function = call.get("function") if isinstance(call, OBJECT) else None
         if not isinstance(call, OBJECT) or not isinstance(function, OBJECT):
             self._add("call_shape", within, "not an object with a function")
@@ -291,7 +291,7 @@ class ChatRules:
         if problem:
             self._add("call_arguments_invalid", within, problem)
 
-    def _call_id(self, call_id: object, within: _Within) -> None:
+    def _call_id(self, call_id: object, within: Within) -> None:
         if not isinstance(call_id, str) or not call_id:
             self._add("call_id_invalid", within, "the id is missing or empty")
             self._open[""] = None
@@ -324,13 +324,11 @@ class ChatRules:
         detail = "no result for " + ", ".join(map(repr, self._open))
         return Violation("call_unanswered", self._place(()), detail)
 
-    def _add(self, rule: str, within: _Within, detail: str) -> None:
+    def _add(self, rule: str, within: Within, detail: str) -> None:
         self.found.append(Violation(rule, self._place(within), detail))
 
-    def _place(self, within: _Within) -> str:
-        """The latest message, or what lies within it. Made when something is found, since that is rare."""
-        fields = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in within)
-        return f"messages[{self._count - 1}]{fields}"
+    def _place(self, within: Within) -> str:
+        return place_of(f"messages[{self._count - 1}]", within)
 
 
 def _part_rule(kind: object, role: str) -> str:

@@ -17,11 +17,13 @@ from ..schema.profiles import Profile
 from .rule_texts import (
     ARRAY,
     OBJECT,
+    Within,
     extra_rules,
     field_violations,
     is_base64,
     is_blank,
     object_problem,
+    place_of,
     text_rules,
     value_rules,
     word,
@@ -151,18 +153,17 @@ class ResponsesRules:
 
     def extend(self, items: Iterable[object]) -> None:
         for item in items:
-            where = f"input[{self._count}]"
             self._count += 1
             if not isinstance(item, OBJECT):
-                self._add("item_unknown", where, f"a {type(item).__name__}, not an object")
+                self._add("item_unknown", (), f"a {type(item).__name__}, not an object")
                 continue
-            self._item(item, where)
+            self._item(item)
 
     def at_end(self) -> list[Violation]:
         if self._count == 0:
             return [Violation("input_empty", "input", "there is no item")]
         last: list[Violation] = []
-        where = f"input[{self._count - 1}]"
+        where = self._place(())
         if self._open:
             last.append(_unanswered(self._open, where))
         elif self._last == "assistant" and not self._profile.prefill:
@@ -173,170 +174,181 @@ class ResponsesRules:
             last.append(Violation("no_prompt", "input", "no user message or function call output"))
         return last
 
-    def _item(self, item: Mapping[str, Any], where: str) -> None:
+    def _item(self, item: Mapping[str, Any]) -> None:
         kind = word(item.get("type", "message" if "role" in item else None))
         if kind == "message" or kind in _OTHER_ITEMS:
-            self._stand_between(where)
+            self._stand_between()
         ours = kind == "function_call_output" or (kind == "message" and item.get("role") != "assistant")
         if self._last == "reasoning" and ours:
-            self._add("reasoning_last", where, "no item of the answer follows the reasoning")
+            self._add("reasoning_last", (), "no item of the answer follows the reasoning")
         prefix, item_id = _ID_PREFIXES.get(kind), item.get("id")
         if prefix is not None and item_id is not None and not str(item_id).startswith(prefix):
-            self._add("item_id_invalid", where, f"id is {item_id!r}, not {prefix}_...")
+            self._add("item_id_invalid", (), f"id is {item_id!r}, not {prefix}_...")
         if kind in _ITEM_FIELDS:
-            self._extra(item, _ITEM_FIELDS[kind], where)
+            self._extra(item, _ITEM_FIELDS[kind], ())
         match kind:
             case "message":
-                self._message(item, where)
+                self._message(item)
             case "function_call":
-                self._call(item, where)
+                self._call(item)
             case "function_call_output":
-                self._output(item, where)
+                self._output(item)
             case "reasoning":
-                self._reasoning(item, where)
+                self._reasoning(item)
             case _ if kind in _OTHER_ITEMS:
-                self._any(item, where)
+                self._any(item, ())
             case _:
-                self._add("item_unknown", where, f"an item of type {kind!r}")
+                self._add("item_unknown", (), f"an item of type {kind!r}")
         self._last = str(item.get("role") if kind == "message" else kind)
 
-    def _stand_between(self, where: str) -> None:
+    def _stand_between(self) -> None:
         """An item behind calls: their outputs had to come first."""
         if self._open and not self._foreign:
-            self._foreign = where
+            self._foreign = self._place(())
 
     # --- messages
 
-    def _message(self, item: Mapping[str, Any], where: str) -> None:
-        role, content = item.get("role"), item.get("content")
+    def _message(self, item: Mapping[str, Any]) -> None:
+        role, content = (
+            item.get(
+                "role",
+            ),
+            item.get(
+                "content",
+            ),
+        )
         if not isinstance(role, str) or role not in _PARTS:
-            self._add("role_unknown", where, f"role is {role!r}")
+            self._add("role_unknown", (), f"role is {role!r}")
             return
         if role == "user":
             self._prompts += 1
         if isinstance(content, str):
-            self._text(content, f"{where}.content")
+            self._text(content, ("content",))
         elif not isinstance(content, ARRAY):
-            self._add("content_shape", where, f"content is {type(content).__name__}")
+            self._add("content_shape", (), f"content is {type(content).__name__}")
         elif not content:
-            self._add("content_empty", where, "content is an empty list")
+            self._add("content_empty", (), "content is an empty list")
         else:
             for position, part in enumerate(content):
-                self._part(part, _PARTS[role], f"{where}.content[{position}]")
+                self._part(part, _PARTS[role], ("content", position))
 
-    def _part(self, part: object, allowed: frozenset[str], where: str) -> None:
+    def _part(self, part: object, allowed: frozenset[str], within: Within) -> None:
         kind = word(part.get("type")) if isinstance(part, OBJECT) else ""
         if not isinstance(part, OBJECT) or kind not in allowed:
-            self._add("part_unknown", where, f"part {kind!r} is not allowed here")
+            self._add("part_unknown", within, f"part {kind!r} is not allowed here")
         elif kind in ("input_text", "output_text"):
-            self._text(part.get("text"), where)
-            self._extra(part, _TEXT_FIELDS, where)
+            self._text(part.get("text"), within)
+            self._extra(part, _TEXT_FIELDS, within)
         elif kind == "input_image":
-            self._image(part, where)
-            self._extra(part, _TEXT_FIELDS, where)
+            self._image(part, within)
+            self._extra(part, _TEXT_FIELDS, within)
         else:
-            self._any(part, where)
+            self._any(part, within)
 
-    def _image(self, part: Mapping[str, Any], where: str) -> None:
+    def _image(self, part: Mapping[str, Any], within: Within) -> None:
         profile, url = self._profile, part.get("image_url")
         if not profile.vision:
-            self._add("image_unsupported", where, f"{profile.name} takes no images")
+            self._add("image_unsupported", within, f"{profile.name} takes no images")
             return
         self._images += 1
         if profile.images_max is not None and self._images > profile.images_max:
-            self._add("images_too_many", where, f"more than {profile.images_max} images")
+            self._add("images_too_many", within, f"more than {profile.images_max} images")
         if part.get("file_id"):
             return
         if not isinstance(url, str) or not url.startswith(("data:", "https://", "http://")):
-            self._add("image_invalid", where, "no URL that can be fetched")
+            self._add("image_invalid", within, "no URL that can be fetched")
         elif url.startswith("data:"):
             head, _, data = url.partition(",")
             if head not in _DATA_HEADS or not is_base64(data):
-                self._add("image_invalid", where, f"{head[:60]!r} with data that is no supported image")
+                self._add("image_invalid", within, f"{head[:60]!r} with data that is no supported image")
             limit = profile.image_max_base64
             if limit is not None and len(data) > limit:
-                self._add("image_too_large", where, f"{len(data)} characters of base64, at most {limit}")
+                self._add("image_too_large", within, f"{len(data)} characters of base64, at most {limit}")
 
     # --- calls and outputs
 
-    def _call(self, item: Mapping[str, Any], where: str) -> None:
+    def _call(self, item: Mapping[str, Any]) -> None:
         call_id, name = item.get("call_id"), item.get("name")
         if self._open and self._foreign:
-            self.found.append(_unanswered(self._open, where))
+            self.found.append(_unanswered(self._open, self._place(())))
             self._open = []
         if self._answered and self._last == "function_call_output":
             self._answered = set()
         self._foreign = ""
         if not isinstance(call_id, str) or not self._id.fullmatch(call_id):
-            self._add("call_id_invalid", where, f"call_id is {call_id!r}")
+            self._add("call_id_invalid", (), f"call_id is {call_id!r}")
         elif len(call_id) > self._profile.id_max:
-            self._add("call_id_invalid", where, f"{len(call_id)} characters, at most {self._profile.id_max}")
+            self._add("call_id_invalid", (), f"{len(call_id)} characters, at most {self._profile.id_max}")
         if word(call_id) in self._ids:
-            self._add("call_id_duplicate", where, f"{call_id!r} was used before")
+            self._add("call_id_duplicate", (), f"{call_id!r} was used before")
         self._ids.add(word(call_id))
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            self._add("call_name_invalid", where, f"name is {name!r}")
+            self._add("call_name_invalid", (), f"name is {name!r}")
         problem = object_problem(item.get("arguments"))
         if problem:
-            self._add("call_arguments_invalid", where, problem)
+            self._add("call_arguments_invalid", (), problem)
         if self._profile.repeats_reasoning and self._last == "function_call":
-            self._add("reasoning_not_repeated", where, "a parallel call without reasoning before it")
+            self._add("reasoning_not_repeated", (), "a parallel call without reasoning before it")
         self._open.append(word(call_id))
 
-    def _output(self, item: Mapping[str, Any], where: str) -> None:
+    def _output(self, item: Mapping[str, Any]) -> None:
         call_id, output = item.get("call_id"), item.get("output")
         self._prompts += 1
         if isinstance(call_id, str) and call_id in self._open:
             self._open.remove(call_id)
             self._answered.add(call_id)
             if self._foreign:
-                self._add("output_not_adjacent", where, f"{self._foreign} stands before it")
+                self._add("output_not_adjacent", (), f"{self._foreign} stands before it")
         elif word(call_id) in self._answered:
-            self._add("output_duplicate", where, f"{call_id!r} has its output already")
+            self._add("output_duplicate", (), f"{call_id!r} has its output already")
         elif not (self._continues and not self._ids):
-            self._add("output_without_call", where, f"no call {call_id!r} before it")
+            self._add("output_without_call", (), f"no call {call_id!r} before it")
         if not self._open:
             self._foreign = ""
         if isinstance(output, str):
             if is_blank(output):
-                self._add("output_empty", where, "blank output")
-            self._said(output, where)
+                self._add("output_empty", (), "blank output")
+            self._said(output, ())
         elif isinstance(output, ARRAY) and output:
             for position, part in enumerate(output):
-                self._part(part, _PARTS["user"], f"{where}.output[{position}]")
+                self._part(part, _PARTS["user"], ("output", position))
         else:
-            self._add("output_shape", where, f"output is {type(output).__name__}")
+            self._add("output_shape", (), f"output is {type(output).__name__}")
 
-    def _reasoning(self, item: Mapping[str, Any], where: str) -> None:
-        self._any(item, where)
+    def _reasoning(self, item: Mapping[str, Any]) -> None:
+        self._any(item, ())
         sealed = item.get("encrypted_content")
         if not self._stored and not sealed and not self._profile.repeats_reasoning:
-            self._add("reasoning_unsealed", where, "no encrypted_content, and nothing is stored")
+            self._add("reasoning_unsealed", (), "no encrypted_content, and nothing is stored")
 
     # --- texts
 
-    def _text(self, text: object, where: str) -> None:
+    def _text(self, text: object, within: Within) -> None:
         if not isinstance(text, str):
-            self._add("content_shape", where, "text is not a string")
+            self._add("content_shape", within, "text is not a string")
             return
         if is_blank(text):
-            self._add("content_empty", where, "blank text")
-        self._said(text, where)
+            self._add("content_empty", within, "blank text")
+        self._said(text, within)
 
-    def _said(self, text: str, where: str) -> None:
+    def _said(self, text: str, within: Within) -> None:
         for rule, detail in text_rules(text):
-            self._add(rule, where, detail)
+            self._add(rule, within, detail)
 
-    def _extra(self, fields: Mapping[str, Any], known: frozenset[str], where: str) -> None:
-        for rule, detail in extra_rules(fields, known):
-            self._add(rule, where, detail)
+    def _extra(self, fields: Mapping[str, Any], known: frozenset[str], within: Within) -> None:
+        if not known.issuperset(fields):
+            for rule, detail in extra_rules(fields, known):
+                self._add(rule, within, detail)
 
-    def _any(self, item: Mapping[str, Any], where: str) -> None:
+    def _any(self, item: Mapping[str, Any], within: Within) -> None:
         for rule, detail in value_rules(item):
-            self._add(rule, where, detail)
+            self._add(rule, within, detail)
 
-    def _add(self, rule: str, where: str, detail: str) -> None:
-        self.found.append(Violation(rule, where, detail))
+    def _add(self, rule: str, within: Within, detail: str) -> None:
+        self.found.append(Violation(rule, self._place(within), detail))
+
+    def _place(self, within: Within) -> str:
+        return place_of(f"input[{self._count - 1}]", within)
 
 
 def _unanswered(call_ids: list[str], where: str) -> Violation:

@@ -4,7 +4,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -14,8 +14,15 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 OBJECT: Final = (dict, Mapping)
 """For ``isinstance``: what nearly every object is, and what any is, which takes longer to find out."""
 ARRAY: Final = (list, tuple)
+Within: TypeAlias = tuple[str | int, ...]
+"""Fields and positions on the way from an element to what is meant."""
 MAX_DEPTH: Final = 100
 """Nesting of JSON that a provider's parser may refuse to follow."""
+
+
+def place_of(element: str, within: Within) -> str:
+    """An element, or what lies within it, in words. Made when something is found, since that is rare."""
+    return element + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in within)
 
 
 def is_blank(text: str) -> bool:
