@@ -118,9 +118,10 @@ def check_bounds(text: str | bytes) -> None:
 
     Cheap for a text that could be neither. Right for a valid text; for others it errs either way.
     """
-    if has_too_many_values(text):
+    length = len(text)
+    if length > VALUES_MAX and has_too_many_values(text):
         raise InvalidJson(f"more than {VALUES_MAX:,} values")
-    if len(text) > MAX_DEPTH and _count(text, "[{") > MAX_DEPTH and depth(text) > MAX_DEPTH:
+    if length > MAX_DEPTH and _openers(text) > MAX_DEPTH and depth(text) > MAX_DEPTH:
         raise InvalidJson(f"nested deeper than {MAX_DEPTH}")
 
 
@@ -129,11 +130,11 @@ def has_too_many_values(text: str | bytes) -> bool:
 
     What could separate them is counted in C; only where that is too much, strings are taken out first.
     """
-    if len(text) <= VALUES_MAX or _count(text, ",[{") < VALUES_MAX:
+    if len(text) <= VALUES_MAX or _separators(text) < VALUES_MAX:
         return False
     # A value is at most two strings, itself and its key, so that more need not be taken out to be counted.
     bare, strings = _STRING.subn(b"", _as_bytes(text), count=2 * VALUES_MAX + 1)
-    return strings > 2 * VALUES_MAX or _count(bare, ",[{") >= VALUES_MAX
+    return strings > 2 * VALUES_MAX or _separators(bare) >= VALUES_MAX
 
 
 def is_object(text: str) -> bool:
@@ -141,9 +142,9 @@ def is_object(text: str) -> bool:
 
     False says nothing: ``arguments`` looks closer.
     """
-    if len(text) > MAX_DEPTH and _count(text, "[{") > MAX_DEPTH:
+    if len(text) > MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH:
         return False
-    if len(text) > VALUES_MAX and _count(text, ",") >= VALUES_MAX:
+    if len(text) > VALUES_MAX and _separators(text) >= VALUES_MAX:
         return False
     try:
         return type(_decode(text)) is dict
@@ -217,10 +218,15 @@ def _as_bytes(text: str | bytes) -> bytes:
     return text if isinstance(text, bytes) else text.encode("utf-8", "replace")
 
 
-def _count(text: str | bytes, marks: str) -> int:
+def _openers(text: str | bytes) -> int:
     if isinstance(text, bytes):
-        return sum(map(text.count, marks.encode()))
-    return sum(map(text.count, marks))
+        return text.count(b"[") + text.count(b"{")
+    return text.count("[") + text.count("{")
+
+
+def _separators(text: str | bytes) -> int:
+    """What stands before a value: one less than there are, and more where strings hold such signs."""
+    return _openers(text) + (text.count(b",") if isinstance(text, bytes) else text.count(","))
 
 
 def _parse_slowly(text: str | bytes) -> Any:
