@@ -72,8 +72,10 @@ class GeminiStream(EventTranslator):
         self._calls = 0
         self._seen: dict[str, tuple[str, str]] = {}
         """Name and arguments of the calls that brought an id."""
-        self._partial: PartialCall | None = None
-        """The call whose arguments come in pieces."""
+        self._partial: dict[str | int, PartialCall] = {}
+        """Calls whose arguments come in pieces, by their id or, without one, a number, in order."""
+        self._pieces_lost = False
+        """A piece may have gone to another call than its own."""
         self._second = SecondAnswer()
 
     def _event(self, value: Mapping[str, Any], event: str) -> None:
@@ -88,7 +90,9 @@ class GeminiStream(EventTranslator):
             self._builder.note("second_answer", note)
         for value in held:
             self._take(value)
-        self._end_partial(ended=False)
+        for key in list(self._partial):  # the last one was cut, the others had no end of their own
+            others = len(self._partial) > 1
+            self._end_partial(key, ended=others and not self._partial[key].within_string)
 
     def _take(self, value: Mapping[str, Any]) -> None:
         self._model = text_of(value.get("modelVersion")) or self._model
@@ -151,9 +155,12 @@ class GeminiStream(EventTranslator):
             self._builder.annotate_text(part="text", replay=self._replay(thought_signature=signature))
 
     def _call(self, wire: Mapping[str, Any], signature: str | None) -> None:
-        if is_partial(wire) or self._partial is not None:
+        if is_partial(wire) or self._partial:
             self._partial_call(wire, signature)
-            return
+        else:
+            self._call_whole(wire, signature)
+
+    def _call_whole(self, wire: Mapping[str, Any], signature: str | None) -> None:
         id = text_of(wire.get("id")) or None
         name = text_of(wire.get("name")) or None
         arguments = _arguments(wire.get("args"))
@@ -171,19 +178,28 @@ class GeminiStream(EventTranslator):
             call.replay = self._replay(thought_signature=signature)
 
     def _partial_call(self, wire: Mapping[str, Any], signature: str | None) -> None:
-        """One piece of a call; a piece with a name of its own begins another one."""
-        if self._partial is not None and self._partial.name and text_of(wire.get("name")):
-            self._end_partial(ended=not self._partial.within_string)
-        self._partial = self._partial or PartialCall()
-        self._partial.add(wire, signature)
+        """One piece of a call: of the one with its id; if it has a name, of another one; else of the last."""
+        id, name = text_of(wire.get("id")), text_of(wire.get("name"))
+        last = next(reversed(self._partial), None)
+        key: str | int | None = id if id in self._partial else None
+        if key is None and last is not None and not (name and self._partial[last].name):
+            key = last
+            self._pieces_lost = self._pieces_lost or (not id and len(self._partial) > 1)
+        if key is None:
+            if last is not None and not (id and self._partial[last].id):  # no later piece can say it is its
+                self._end_partial(last, ended=not self._partial[last].within_string)
+            self._calls += 1
+            key = id or self._calls
+            self._partial[key] = PartialCall()
+        self._partial[key].add(wire, signature)
         if wire.get("willContinue") is not True:
-            self._end_partial(ended=True)
+            self._end_partial(key, ended=True)
 
-    def _end_partial(self, *, ended: bool) -> None:
-        partial, self._partial = self._partial, None
-        if partial is not None:
-            whole = {"id": partial.id, "name": partial.name, "args": partial.arguments(ended=ended)}
-            self._call(whole, partial.signature)
+    def _end_partial(self, key: str | int, *, ended: bool) -> None:
+        partial = self._partial.pop(key)
+        ended = ended and not self._pieces_lost
+        whole = {"id": partial.id, "name": partial.name, "args": partial.arguments(ended=ended)}
+        self._call_whole(whole, partial.signature)
 
     def _label(self, said: Any, detail: str) -> None:
         label = said.upper() if isinstance(said, str) else ""
