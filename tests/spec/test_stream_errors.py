@@ -101,6 +101,41 @@ def test_an_error_in_a_stream_says_when_to_come_back(dialect: str, place: str, n
     assert failure.retry_after_s == delay_s == alone.retry_after_s
 
 
+BARE: dict[str, tuple[Error, str]] = {
+    "a code and a message": ({"code": "Throttling", "message": "Requests rate limit exceeded"}, "RATE_LIMIT"),
+    "Qianfan's": ({"error_code": 18, "error_msg": "Open api qps request limit reached"}, "RATE_LIMIT"),
+    "a code and a msg": ({"code": 1305, "msg": "Too many requests, rate limit exceeded"}, "RATE_LIMIT"),
+    "Cloudflare's": ({"success": False, "errors": [{"code": 3040, "message": "Rate limited"}]}, "RATE_LIMIT"),
+    "a status and a message": ({"status": 429, "message": "Too Many Requests"}, "RATE_LIMIT"),
+    "a status alone in a code": ({"statusCode": 429, "code": 429, "message": "slow down"}, "RATE_LIMIT"),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", BARE)
+@pytest.mark.parametrize("place", ["a frame", "a JSON body"])
+def test_an_error_without_the_word_is_one(dialect: str, name: str, place: str) -> None:
+    value, code = BARE[name]
+    failure = decode(PLACES[place][0](value), dialect).finish.failure
+    assert failure is not None and failure.code == code
+
+
+NO_ERRORS = {
+    "a code that says all is well": {"code": 0, "message": "ok"},
+    "a message beside data": {"code": 1, "msg": "ok", "data": {"id": "x"}},
+    "a status of a response": {"status": "completed", "message": "done"},
+    "a status that is none of failure": {"status": 200, "message": "ok"},
+    "success with errors of nobody": {"success": True, "errors": []},
+    "a message without a code": {"msg": "queued"},
+}
+
+
+@pytest.mark.parametrize("name", NO_ERRORS)
+def test_a_frame_that_says_something_else_is_no_error(name: str) -> None:
+    answer = {"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}
+    assert decode(frame(NO_ERRORS[name]) + frame(answer), "openai-chat").finish.failure is None
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("said", [-7, "soon", None, True, [], {}])
 def test_what_is_no_delay_says_nothing(dialect: str, said: Any) -> None:

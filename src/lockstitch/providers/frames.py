@@ -204,19 +204,27 @@ def _has_content(value: Mapping[str, Any]) -> bool:
 
 
 def _is_bare_error(value: Mapping[str, Any]) -> bool:
-    """``{"code": ..., "message": ...}`` (DashScope), ``{"type": "..._error", "message": ...}`` (an error of
-    anthropic-messages or openai-chat without its wrapper) and ``{"detail": ...}`` (FastAPI) without anything
-    else.
+    """``{"code": ..., "message": ...}`` (DashScope), ``{"error_code": ..., "error_msg": ...}`` (Qianfan),
+    ``{"status": 429, "message": ...}``, ``{"type": "..._error", "message": ...}`` (an error of
+    anthropic-messages or openai-chat without its wrapper), ``{"success": false, "errors": [...]}``
+    (Cloudflare) and ``{"detail": ...}`` (FastAPI), each without anything else.
     """
-    message = value.get("message")
-    if isinstance(message, str) and message:
-        code = value.get("code", value.get("error_code"))
-        kind = value.get("type")
+    keys = ("message",) if value.get("data") else _MESSAGES  # beside data it is a gateway's "ok"
+    if any(isinstance(said := value.get(key), str) and said for key in keys):
+        code, kind, status = (
+            value.get("code", value.get("error_code")),
+            value.get("type"),
+            value.get("status"),
+        )
         named = isinstance(kind, str) and kind.endswith("_error")
-        return named or (code is not None and str(code).lower() not in _OK_CODES)
+        refused = isinstance(status, int) and status >= 400
+        return named or refused or (code is not None and str(code).lower() not in _OK_CODES)
+    if value.get("success") is False and value.get("errors"):
+        return True
     return bool(value.get("detail")) and set(value) <= {"detail", "status", "title", "type", "instance"}
 
 
+_MESSAGES: Final = ("message", "msg", "error_msg")
 _SIBLINGS: Final = ("code", "type", "status", "message", "details", "request_id", "base_resp")
 
 
