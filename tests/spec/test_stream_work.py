@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 from chat_streams import body, call, calls_of, delta, end, entry, text_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lockstitch.history.decode import Decoder
-from lockstitch.providers.call_slots import CallDelta, CallSlots
+from lockstitch.providers.call_slots import Call, CallDelta, CallSlots
 from lockstitch.providers.markup import MarkupFilter
 from lockstitch.providers.markup_calls import read_calls
 from lockstitch.providers.think_tags import ThinkTags
+from lockstitch.wire.json_scan import ObjectScan
+from lockstitch.wire.pieces import PIECES_MAX
 
 FEW, MANY = 300, 1200
 LINEAR = 1.05
@@ -121,6 +125,45 @@ def test_ten_megabytes_of_arguments_in_a_hundred_thousand_deltas() -> None:
         decoder.feed(many)
     decoder.feed(body([call(0, "", "", '"}'), *end("tool_calls")]))
     assert [(id, len(arguments)) for id, _, arguments in calls_of(decoder.result)] == [("a", 10_000_008)]
+
+
+def side_by_side(count: int) -> list[Any]:
+    """Two calls and a text, all three in each delta."""
+    first = [delta("a ", tool_calls=[entry(0, "a", "ls", '{"p":"'), entry(1, "b", "ls", '{"p":"')])]
+    both = delta("word ", tool_calls=[entry(0, "", "", "some "), entry(1, "", "", "more ")])
+    return first + [both] * count
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [texts, one_call, parallel, names_again, side_by_side, thinking],
+    ids=lambda shape: shape.__name__.replace("_", " "),
+)
+def test_a_long_answer_is_held_in_few_pieces(shape: Callable[[int], list[Any]]) -> None:
+    decoder = Decoder("openai-chat", profile="vllm", tools=("ls",))
+    stream = body(shape(20_000))
+    before = sys.getallocatedblocks()
+    for at in range(0, len(stream), 4_096):
+        decoder.feed(stream[at : at + 4_096])
+    assert sys.getallocatedblocks() - before < 8_000, "one for each piece would be 20,000"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(['{"p":', '"a"', "}", " {", "x" * 9]), st.booleans()), max_size=200)
+)
+def test_what_arguments_are_does_not_depend_on_when_they_are_asked_for(asked: list[tuple[str, bool]]) -> None:
+    found, said = Call(0), ""
+    for piece, ask in asked:
+        found.parts.append(piece)
+        said += piece
+        found.shown_parts += 1
+        if ask:
+            scan = ObjectScan()
+            scan.feed(said)
+            assert found.complete == scan.complete
+        found.settle()
+        assert len(found.parts) < PIECES_MAX
+    assert found.arguments == said
 
 
 def test_arguments_are_scanned_once_however_often_they_are_asked_for() -> None:

@@ -82,7 +82,7 @@ class Assembler:
 
     def add_all(self, chunks: Iterable[Chunk]) -> None:
         """``add`` for each. More of a block that is open, as nearly every chunk is, takes the short way."""
-        partials, partial = self._partials, None
+        partials, last = self._partials, None
         for chunk in chunks:
             if type(chunk) is TextDelta:
                 partial = partials.get(chunk.index)
@@ -93,6 +93,8 @@ class Assembler:
                     and self.finish is None
                 ):
                     partial.pieces.latest.append(chunk.text)
+                    if partial is not last:
+                        last = _turned_to(partial, last)
                     continue
             elif type(chunk) is ToolCallDelta and chunk.id is None and chunk.name is None:
                 partial = partials.get(chunk.index)
@@ -102,10 +104,12 @@ class Assembler:
                     and partial.block is None is self.finish
                 ):
                     partial.pieces.latest.append(chunk.arguments)
+                    if partial is not last:
+                        last = _turned_to(partial, last)
                     continue
             self.add(chunk)
-        if partial is not None and partial.kind == "text":  # pieces of arguments live on in the translator
-            partial.pieces.settle()
+        if last is not None:
+            last.pieces.settle()
 
     @property
     def argument_chars(self) -> int:
@@ -149,6 +153,13 @@ class Assembler:
             partial.block = chunk.block
         else:
             self.ignored += 1
+
+
+def _turned_to(partial: _Partial, last: _Partial | None) -> _Partial:
+    """The block written to from here on; the one before has its pieces joined."""
+    if last is not None:
+        last.pieces.settle()
+    return partial
 
 
 class Grammar:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ..schema.blocks import Replay
 from ..wire.json_scan import ObjectScan
+from ..wire.pieces import PIECES_MAX, Pieces
 
 ID_MAX: Final = 128 * 1024
 """Characters of a call's id. LiteLLM writes a thought's signature into it, which takes kilobytes
@@ -35,7 +36,7 @@ class Call:
     id: str | None = None
     name: str | None = None
     parts: list[str] = field(default_factory=list)
-    """Pieces of the arguments, in order."""
+    """Pieces of the arguments, in order; of many, the latest."""
     slot: Hashable | None = None
     """The provider's number for it; None while it has none."""
     whole: str | None = None
@@ -46,14 +47,29 @@ class Call:
     shown_name: bool = False
     shown_id: bool = False
     shown_parts: int = 0
+    """Of ``parts``."""
     extra: Mapping[str, Any] | None = None
     replay: Replay | None = None
     scan: ObjectScan | None = None
     scanned_parts: int = 0
+    """Of ``parts``, once there is a scan."""
+    pieces: Pieces = field(default_factory=Pieces)
+    """All of the arguments; its latest are ``parts``."""
+
+    def __post_init__(self) -> None:
+        self.pieces.latest = self.parts
 
     @property
     def arguments(self) -> str:
-        return "".join(self.parts) if self.whole is None else self.whole
+        return self.pieces.text() if self.whole is None else self.whole
+
+    def settle(self) -> None:
+        """Join the parts to those before, if they are many and given out."""
+        if self.shown_parts == len(self.parts) >= PIECES_MAX:
+            if self.scan is not None:
+                self._scan_on(self.scan)
+            self.pieces.settle()
+            self.shown_parts = self.scanned_parts = 0
 
     @property
     def complete(self) -> bool:
@@ -62,10 +78,15 @@ class Call:
         """
         if self.scan is None:
             self.scan = ObjectScan()
-        for piece in self.parts[self.scanned_parts :]:
-            self.scan.feed(piece)
+            self.scan.feed(self.pieces.text())
+        else:
+            self._scan_on(self.scan)
         self.scanned_parts = len(self.parts)
         return self.scan.complete
+
+    def _scan_on(self, scan: ObjectScan) -> None:
+        for piece in self.parts[self.scanned_parts :]:
+            scan.feed(piece)
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ..wire.pieces import PIECES_MAX, Pieces
 from .markdown_code import MarkdownCode
 
 BARS: Final = "|｜‖∥"
@@ -75,7 +76,7 @@ class MarkupFilter:
         self._bare_markers = [("hermes", f"{_BARE}{name}>", "</function>") for name in named]
         """Of calls without their wrapper. Only of offered tools: answers talk about such tags."""
         self._code = MarkdownCode() if code else None
-        self._unread: list[str] = []
+        self._unread = Pieces()
         """Text given out that ``_code`` has not seen: it is looked at only if a marker may come."""
         self._held = ""
         """Outside a section: white space and the beginning of a marker. Inside: the end of what came."""
@@ -92,7 +93,9 @@ class MarkupFilter:
         """The visible text that ``text`` completes."""
         if "<" not in text and not self._held and self._section is None and text and not text[-1].isspace():
             if self._code is not None:
-                self._unread.append(text)
+                self._unread.latest.append(text)
+                if len(self._unread.latest) >= PIECES_MAX:
+                    self._unread.settle()
             self._behind = self._orphan = False
             return text
         visible: list[str] = []
@@ -215,15 +218,16 @@ class MarkupFilter:
             return
         self._behind = False
         if self._code is not None:
-            self._unread.append(text)
+            self._unread.latest.append(text)
+            self._unread.settle()
         visible.append(text)
 
     def _code_so_far(self) -> MarkdownCode | None:
         """A copy of the state behind all text given out, to look ahead with."""
         if self._code is None:
             return None
-        self._code.feed("".join(self._unread))
-        self._unread.clear()
+        self._code.feed(self._unread.text())
+        self._unread = Pieces()
         return self._code.copy()
 
 

@@ -66,6 +66,8 @@ class BlockWriter:
         self.text_part: Hashable = None
         """The part of the text block written to last."""
         self._text_slot: TextSlot | None = None
+        self._call: Call | None = None
+        """The call that arguments were given out of last."""
         self._by_part: dict[tuple[TextKind, Hashable], TextSlot] = {}
         self._out: list[Chunk] = []
         self._last: list[Chunk] | None = None
@@ -75,6 +77,8 @@ class BlockWriter:
         """The chunks since the last ``take``."""
         if self._text_slot is not None:
             self._text_slot.pieces.settle()
+        if self._call is not None:
+            self._call.settle()
         out, self._out = self._out, []
         if self._last is not None:
             out, self._last = self._last, []
@@ -94,6 +98,8 @@ class BlockWriter:
             return
         slot = self._text_slot
         if slot is None or part != self.text_part:
+            if slot is not None:
+                slot.pieces.settle()
             slot = self._text_slot = self.open("text", part)
             self.text_part = part
         slot.pieces.latest.append(piece)
@@ -134,9 +140,16 @@ class BlockWriter:
         """Gives out one piece of arguments that was just added to a call, if its identity is given out."""
         if call.shown_name and call.shown_id:
             call.shown_parts += 1
+            if call is not self._call:
+                self._switch(call)
             self._out.append(ToolCallDelta(call.index, piece))
         else:
             self.settled(call)
+
+    def _switch(self, call: Call) -> None:
+        if self._call is not None:
+            self._call.settle()
+        self._call = call
 
     def settled(self, call: Call, *, ended: bool = False) -> None:
         """Gives out what is settled of a call. Its name is settled once arguments started, a fragment's only
@@ -157,6 +170,8 @@ class BlockWriter:
             )
         )
         call.shown_parts = len(call.parts)
+        if call is not self._call:
+            self._switch(call)
         call.shown_name = True
         call.shown_id = call.shown_id or identified
 
