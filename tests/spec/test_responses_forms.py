@@ -212,6 +212,40 @@ ODD: dict[str, tuple[list[dict[str, Any]], list[str], list[str]]] = {
         ["hm"],
         [],
     ),
+    "a message whose content is a text": (
+        [
+            {
+                "type": "response.output_item.done",
+                "output_index": 0,
+                "item": {"type": "message", "id": "i", "content": "Hi"},
+            }
+        ],
+        ["Hi"],
+        [],
+    ),
+    "a message whose content was streamed and is a text in the end": (
+        [
+            delta(0, "H"),
+            {
+                "type": "response.output_item.done",
+                "output_index": 0,
+                "item": {"type": "message", "id": "i", "content": ["Hi"]},
+            },
+        ],
+        ["Hi"],
+        [],
+    ),
+    "reasoning whose summary is a list of texts": (
+        [
+            {
+                "type": "response.output_item.done",
+                "output_index": 0,
+                "item": {"type": "reasoning", "id": "i", "summary": ["one", "two"]},
+            }
+        ],
+        ["one", "two"],
+        [],
+    ),
     "reasoning that ends in an event of vLLM": (
         [
             {

@@ -223,13 +223,13 @@ class ResponsesStream(EventTranslator):
 
     def _part_done(self, value: Mapping[str, Any], part: Mapping[str, Any]) -> None:
         match part.get("type"):
-            case "output_text" | "refusal":
+            case "output_text" | "refusal" | "text":
                 self._text_done(value, text_of(part.get("text")) or text_of(part.get("refusal")))
             case "reasoning_text":
                 self._reasoning_done(value, "content", text_of(part.get("text")))
 
     def _complete_message(self, item: _Item, wire: Mapping[str, Any]) -> None:
-        content = objects_of(wire.get("content"))
+        content = _parts_of(wire.get("content"))
         wholes = [text_of(part.get("text")) or text_of(part.get("refusal")) for part in content]
         for completed, part in zip(item.parts.complete_all(wholes), content, strict=True):
             self._complete_text(item, completed)
@@ -264,7 +264,7 @@ class ResponsesStream(EventTranslator):
 
     def _complete_reasoning(self, item: _Item, wire: Mapping[str, Any]) -> None:
         texts: dict[_Source, list[str]] = {
-            source: [text_of(part.get("text")) for part in objects_of(wire.get(source))]
+            source: [text_of(part.get("text")) for part in _parts_of(wire.get(source))]
             for source in ("summary", "content")
         }
         source: _Source = item.source or ("summary" if any(texts["summary"]) else "content")
@@ -383,6 +383,14 @@ def _response_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """The response of an event; some gateways send it in place of the event
     (https://github.com/pjq/sap-ai-core-llm-proxy/pull/35, read 2026-11-30)."""
     return object_of(value.get("response")) or (value if value.get("object") == "response" else {})
+
+
+def _parts_of(content: Any) -> list[Mapping[str, Any]]:
+    """The parts of an item; a text, alone or in their list, is one too, as it is in a request."""
+    parts = content if isinstance(content, list) else [content]
+    return [
+        {"text": part} if isinstance(part, str) else part for part in parts if isinstance(part, str | dict)
+    ]
 
 
 def _arguments_text(value: Any) -> str:
