@@ -168,6 +168,15 @@ def test_an_id_with_a_signature_goes_back_whole_where_it_may_be_looked_for(case:
     assert violations(wire.body, wire.dialect, target) == []
 
 
+def test_a_profile_of_ones_own_gets_them_back_in_responses_too() -> None:
+    """LiteLLM signs the ids of both protocols: https://github.com/BerriAI/litellm/issues/37849."""
+    target = msgspec.structs.replace(profile("openai-responses"), signed_ids=True)
+    projected = project(conversation(SIGNED), target, model="m", rung="normal")
+    wire = encode(Request("m", projected.messages, "", (), Options()), target)
+    assert [item["call_id"] for item in wire.body["input"][1:]] == [SIGNED, SIGNED]
+    assert violations(wire.body, wire.dialect, target) == []
+
+
 def test_a_long_id_without_a_signature_is_still_too_long() -> None:
     (found,) = violations(
         encode(Request("m", tuple(conversation("x" * 65)), "", (), Options()), profile("generic")).body,

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ..schema.notes import Violation
 from ..schema.profiles import Profile
+from .call_slots import is_signed
 from .rule_texts import (
     ARRAY,
     OBJECT,
@@ -275,7 +276,9 @@ class ResponsesRules:
         if self._answered and self._last == "function_call_output":
             self._answered = set()
         self._foreign = ""
-        if not isinstance(call_id, str) or not self._id.fullmatch(call_id):
+        if self._profile.signed_ids and is_signed(word(call_id)):
+            pass  # its gateway wants it back whole
+        elif not isinstance(call_id, str) or not self._id.fullmatch(call_id):
             self._add("call_id_invalid", (), f"call_id is {call_id!r}")
         elif len(call_id) > self._profile.id_max:
             self._add("call_id_invalid", (), f"{len(call_id)} characters, at most {self._profile.id_max}")
