@@ -215,6 +215,13 @@ class OpenAiChatStream:
             self._usage(chunk.usage)
 
     def _typed_entries(self, entries: list[_Entry | None], number: int) -> None:
+        if len(entries) > 1:
+            self._doubt(
+                slot_of(number, entry.index)
+                for entry in entries
+                if entry is not None and (function := entry.function) is not None
+                if function.arguments and not (entry.id or function.name)
+            )
         follows = False
         for entry in entries:
             if entry is None:
@@ -318,9 +325,17 @@ class OpenAiChatStream:
         if isinstance(refusal := delta.get("refusal"), str):
             self._builder.text(refusal)
         self._media(delta)
-        for position, entry in enumerate(objects_of(delta.get("tool_calls"))):
+        entries = list(objects_of(delta.get("tool_calls")))
+        identities = list(map(identity_of, entries))
+        if len(entries) > 1 and not whole:
+            self._doubt(
+                slot_of(number, number_of(entry.get("index")))
+                for entry, (id, name, arguments) in zip(entries, identities, strict=True)
+                if arguments and not (id or name)
+            )
+        for position, (entry, identity) in enumerate(zip(entries, identities, strict=True)):
             index = ("message", position) if whole else number_of(entry.get("index"))
-            call = self._entry(slot_of(number, index), *identity_of(entry), follows=position > 0)
+            call = self._entry(slot_of(number, index), *identity, follows=position > 0)
             extra = entry.get(EXTRA_CONTENT)
             if call is not None and isinstance(extra, dict) and extra:
                 call.replay = self._replay({EXTRA_CONTENT: extra})
@@ -394,6 +409,16 @@ class OpenAiChatStream:
             if call is not None:
                 return call
         return self._builder.call(CallDelta(slot, id, name, arguments, follows))
+
+    def _doubt(self, slots: Iterable[Hashable | None]) -> None:
+        """Of one list, the slots of entries that hold nothing but arguments: two of a slot may be for two
+        calls of it, in whatever order."""
+        seen: set[Hashable | None] = set()
+        for slot in slots:
+            if slot in seen:
+                self._builder.doubt_sharing(slot)
+                return
+            seen.add(slot)
 
     def _label(self, label: str) -> None:
         if says_nothing(label):

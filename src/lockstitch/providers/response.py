@@ -42,6 +42,8 @@ Reason: TypeAlias = Literal["stop", "tool_calls", "length"]
 _SEVERITY: Final[Mapping[str, int]] = {"stop": 0, "tool_calls": 1, "length": 2}
 _NO_ARGUMENTS: Final = "{}"
 _EMPTY_START: Final = re.compile(r'\{\}\s*(?=\{\s*")')
+_SHARING_MAX: Final = 64
+"""Of the calls that share a slot, those that are looked at."""
 _MINT_TRIES: Final = 100
 """Ids asked of a mint before our own are used: one that repeats itself must not hang the response."""
 
@@ -242,6 +244,13 @@ class ResponseBuilder:
         if self._doubtful or len(unfinished) > 1:
             self._doubtful.update(call.index for call in unfinished.values())
         return {} if self._doubtful else dict.fromkeys(unfinished)
+
+    def doubt_sharing(self, slot: Hashable | None) -> None:
+        """Arguments come for several calls of one slot at once, which do not say whose they are."""
+        latest = self._calls.calls[-_SHARING_MAX:]
+        unfinished = [call for call in latest if call.slot == slot and not call.complete]
+        if len(unfinished) > 1:
+            self._doubtful.update(call.index for call in unfinished)
 
     # ---- usage, oddities, endings ------------------------------------------------------------
 
