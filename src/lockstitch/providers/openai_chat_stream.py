@@ -25,6 +25,7 @@ from ..wire import strict_json
 from ..wire.strict_json import InvalidJson
 from . import frames
 from .call_slots import Call, CallDelta
+from .openai_chat_chunk import ChatChunk, Entry, decode_chunk
 from .openai_chat_finish import reason_of, says_nothing
 from .openai_chat_replay import DETAILS, EXTRA_CONTENT, ReasoningDetails, text_of
 from .openai_chat_usage import usage_of
@@ -41,59 +42,6 @@ from .openai_chat_values import (
 from .other_protocols import not_read, protocol_of
 from .response import ResponseBuilder
 from .translator import MODEL_MAX, Mint
-
-
-class _Function(msgspec.Struct, gc=False):
-    name: str | None = None
-    arguments: str | None = None
-
-
-# Fields of type None are rarely there. If one is, and is not null, the frame does not fit and takes the slow
-# way: the decoder tells, so that nothing has to be asked of the frames that fit.
-
-
-class _Entry(msgspec.Struct, gc=False):
-    index: int | None = None
-    id: str | None = None
-    function: _Function | None = None
-    name: None = None
-    arguments: None = None
-    extra_content: None = None
-
-
-class _Delta(msgspec.Struct, gc=False):
-    content: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    reasoning_text: str | None = None
-    thinking: str | None = None
-    tool_calls: list[_Entry | None] | None = None
-    function_call: None = None
-    refusal: None = None
-    reasoning_details: None = None
-    images: None = None
-    audio: None = None
-
-
-class _Choice(msgspec.Struct, gc=False):
-    index: int | None = None
-    delta: _Delta | None = None
-    finish_reason: str | None = None
-    message: None = None
-    text: None = None
-    usage: None = None
-    error: None = None
-
-
-class _ChatChunk(msgspec.Struct, gc=False):
-    choices: list[_Choice | None]
-    usage: dict[str, Any] | None = None
-    error: None = None
-    base_resp: None = None
-    x_groq: None = None
-
-
-_decode_chunk = msgspec.json.Decoder(_ChatChunk).decode
 
 _SHALLOW_MAX: Final = 2 * strict_json.MAX_DEPTH
 """Bytes of a frame that cannot be nested too deeply: each level takes two, for its brackets."""
@@ -146,10 +94,10 @@ class OpenAiChatStream:
         read = 0
         for data, event in found:
             read += 1
-            chunk: _ChatChunk | None = None
+            chunk: ChatChunk | None = None
             if typed and event != "error" and not (len(data) > _SHALLOW_MAX and _may_be_deep(data)):
                 try:
-                    chunk = _decode_chunk(data)
+                    chunk = decode_chunk(data)
                 except (msgspec.MsgspecError, UnicodeDecodeError):
                     chunk = None
             # A frame without choices and usage is perhaps an error that does not say so.
@@ -192,7 +140,7 @@ class OpenAiChatStream:
 
     # ---- frames as they should be ------------------------------------------------------------
 
-    def _typed_frame(self, chunk: _ChatChunk) -> None:
+    def _typed_frame(self, chunk: ChatChunk) -> None:
         builder = self._builder
         for choice in chunk.choices:
             if choice is None:
@@ -214,7 +162,7 @@ class OpenAiChatStream:
         if chunk.usage is not None:
             self._usage(chunk.usage)
 
-    def _typed_entries(self, entries: list[_Entry | None], number: int) -> None:
+    def _typed_entries(self, entries: list[Entry | None], number: int) -> None:
         if len(entries) > 1:
             self._doubt(
                 slot_of(number, entry.index)

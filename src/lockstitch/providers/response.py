@@ -33,6 +33,7 @@ from .markup_calls import MarkedCall
 from .note_book import NoteBook
 from .other_protocols import protocol_of, wrong_protocol
 from .response_blocks import BLOCKS_MAX, BlockWriter, Slot, finished_block
+from .response_verdict import cause_of_cut, why_no_answer
 from .split_characters import SplitCharacters, rest_of
 from .text_sorter import TextSorter
 from .think_tags import Part
@@ -294,7 +295,8 @@ class ResponseBuilder:
     def end(self, strays: bytes = b"") -> None:
         """The body ended. Without a finish reason the stream was cut, and the cause is looked for."""
         if not self.finished and not self.terminal_seen:
-            self._failure = self._cause_of_cut(strays)
+            reported = frames.reported_in_text(strays, dialect=self._dialect, profile=self._profile)
+            self._failure = reported or self._otherwise() or cause_of_cut(strays, self._unreadable)
         self._finish()
 
     def fail(self, cause: Failure, *, aborted: bool = False) -> None:
@@ -321,7 +323,9 @@ class ResponseBuilder:
         self._give(self._sorter.end(), self._writer.text_part)
         self._note_oddities()
         marked = self._marked_calls()
-        refusal = self._failure or self._refusal(marked)
+        refusal = self._failure or why_no_answer(
+            self._calls.calls, marked, self._reason, self._profile, self._writer
+        )
         if refusal is not None:
             self._finish_with(Finish("error", refusal))
             return
@@ -350,43 +354,6 @@ class ResponseBuilder:
         text = f"the answer has more than {BLOCKS_MAX:,} blocks; ask for less"
         self._finish_with(
             Finish("error", self._failure or failure("OUTPUT_LIMIT", text, subkind=OVER_OUR_LIMIT))
-        )
-
-    def _refusal(self, marked: Sequence[MarkedCall] | None) -> Failure | None:
-        """Why a response that came to its end is no answer all the same."""
-        calls = self._calls.calls
-        for call in calls:
-            if call.name is None:
-                return _malformed_call(f"tool call {(call.id or str(call.index))[:100]} never got a name")
-            if call.id is None and self._profile.missing_call_id == "refuse":
-                return _malformed_call(f"the call of tool {call.name[:100]!r} never got an id")
-        if marked is None:
-            return _malformed_call("the text holds marked-up tool calls that are incomplete or unreadable")
-        if calls or marked or self._reason == "length":
-            return None
-        if self._reason == "tool_calls":
-            return failure("EMPTY_RESPONSE", "the model stopped to call tools but called none; try again")
-        if not self._writer.visible:
-            only = "reasoning but no answer" if self._writer.slots else "nothing"
-            return failure("EMPTY_RESPONSE", f"the model ended its turn with {only}; try again")
-        return None
-
-    def _cause_of_cut(self, strays: bytes) -> Failure:
-        found = frames.reported_in_text(strays, dialect=self._dialect, profile=self._profile)
-        if found is not None:
-            return found
-        if (otherwise := self._otherwise()) is not None:
-            return otherwise
-        if self._unreadable is not None:
-            return failure(
-                "MALFORMED_RESPONSE", f"a frame of the stream is not JSON: {self._unreadable}; try again"
-            )
-        outside = " ".join(strays.decode("utf-8", "replace").split())[:200]
-        said = f"; outside of the stream it says {outside!r}" if outside else ""
-        return failure(
-            "STREAM_CLOSED",
-            f"the stream ended without a finish reason or a sentinel{said}; try again",
-            subkind="clean_eof",
         )
 
     def _otherwise(self) -> Failure | None:
@@ -475,7 +442,3 @@ class ResponseBuilder:
                 self._writer.reasoning(piece, part)
             else:
                 self._writer.text(piece, part)
-
-
-def _malformed_call(what: str) -> Failure:
-    return failure("MALFORMED_TOOL_CALL", f"{what}; the response was refused, try again")
